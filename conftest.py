@@ -1,0 +1,3 @@
+"""The plugin is tested with pytest's own pytester."""
+
+pytest_plugins = ["pytester"]

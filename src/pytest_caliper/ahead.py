@@ -1,0 +1,212 @@
+"""Between pytest's loop, which asks for one item at a time, and the pool, which runs several attempts at once.
+
+An attempt starts ahead of its turn only where that cannot be seen by anybody's fixtures or hooks; unknown means wait.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_caliper.attempt.workspace import create, remove
+from pytest_caliper.collection import AttemptItem
+from pytest_caliper.contracts import AttemptPlan, Cancelled, Harness, Judge, Workspace
+from pytest_caliper.pool import Pool, Stopped
+from pytest_caliper.runs.records import AttemptRecord
+
+if TYPE_CHECKING:
+    from pytest_caliper.state import State
+
+OUR_FIXTURES = "pytest_caliper.fixtures"
+HARMLESS = frozenset({"pytest_asyncio.plugin", "anyio.pytest_plugin"})
+"""Plugins whose autouse fixtures were looked at and do not touch an attempt."""
+HOOKS = ("pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_protocol", "pytest_pyfunc_call")
+NOT_YET = "is not set up yet"
+
+
+def why_not_ahead(item: AttemptItem, live: set[Any]) -> str | None:
+    """Why this item must wait for its turn, or None. `live` holds the session fixtures (FixtureDefs) that are set up."""
+    for name in ("skip", "skipif", "xfail"):
+        if item.get_closest_marker(name) is not None:
+            return f"the mark {name}"
+    for hook in HOOKS:
+        for implementation in getattr(item.ihook, hook).get_hookimpls():
+            file = getattr(implementation.plugin, "__file__", None)
+            if file and Path(file).name == "conftest.py":
+                return f"the hook {hook} in {file}"
+    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", None)
+    if definitions is None:
+        return "this version of pytest does not say which fixtures apply"
+    for name in item.fixturenames:
+        for definition in definitions.get(name, ()):  # all of them: an override may ask for the one it hides
+            if reason := _fixture_stands_between(name, definition, live):
+                return reason
+    return None
+
+
+def _fixture_stands_between(name: str, definition: Any, live: set[Any]) -> str | None:
+    module = getattr(definition.func, "__module__", "?")
+    if module == OUR_FIXTURES or module in HARMLESS or module.startswith("_pytest."):
+        return None
+    code = getattr(definition.func, "__code__", None)
+    place = f"{code.co_filename}:{code.co_firstlineno}" if code else module
+    if definition.scope != "session":
+        return f"the {definition.scope} fixture {name} ({place})"
+    if definition.params:
+        return f"the parametrised fixture {name} ({place})"
+    if definition not in live:
+        return f"the session fixture {name} ({place}) {NOT_YET}"
+    return None
+
+
+class Ahead:
+    """One per session that runs attempts in this process."""
+
+    def __init__(self, state: State, items: list[AttemptItem], *, at_turn_only: bool) -> None:
+        self._state = state
+        self._maxfail = state.config.getoption("maxfail") or 0
+        self._failed = 0
+        self._waiting = [] if at_turn_only else _rounds(items, state)
+        self._pumped_at = -1
+        self._workspaces: dict[AttemptItem, Workspace] = {}
+        self.live: set[Any] = set()
+        self.reasons: dict[AttemptItem, str] = {}
+        """Why items ran at their turn, for those that did not run ahead."""
+        self.pool: Pool[AttemptRecord] = Pool(state.settings.workers)
+
+    def pump(self) -> None:
+        """Submit what may start. Call it in the main thread at moments when no function-scoped fixture is active:
+        what is seen of the process then is clean."""
+        if not self._waiting or self._pumped_at == len(self.live):
+            return
+        env, rest = dict(os.environ), []
+        for item in self._waiting:
+            reason = why_not_ahead(item, self.live)
+            if reason is None:
+                self._submit(item, self._plan(item, env), own_workspace=True)
+            elif reason.endswith(NOT_YET):
+                rest.append(item)  # the only reason that goes away: asking again for the others would be quadratic
+            else:
+                self.reasons[item] = reason
+        self._waiting, self._pumped_at = rest, len(self.live)
+
+    def may_pump_in_call(self, item: pytest.Item) -> bool:
+        """Whether the item's own fixtures leave the process clean while it is called."""
+        return isinstance(item, AttemptItem) and (item in self.pool or why_not_ahead(item, self.live) is None)
+
+    @contextmanager
+    def workspace(self, item: AttemptItem) -> Iterator[Workspace]:
+        """The workspace of an item that is being set up: made and removed here unless its attempt runs ahead."""
+        if item in self.pool:
+            yield self._workspaces[item]
+            return
+        workspace = Workspace.at(self._plan(item, dict(os.environ)).root)
+        create(workspace)
+        try:
+            yield workspace
+        finally:
+            remove(workspace.root)
+
+    def take(self, item: AttemptItem, workspace: Workspace, harness: Harness, judge: Judge) -> AttemptRecord:
+        """The record of an item whose turn has come: of the attempt that ran ahead, or of one that runs now.
+
+        In a pool thread too: the main thread only ever waits, so Ctrl-C always finds it.
+        """
+        if item not in self.pool:
+            self._waiting = [other for other in self._waiting if other is not item]
+            plan = self._plan(item, dict(os.environ))
+            self._submit(item, plan, workspace=workspace, harness=harness, judge=judge, first=True)
+        try:
+            record = self.pool.result(item)
+        except (Cancelled, Stopped):
+            raise pytest.skip.Exception("the session stopped before this attempt ended") from None
+        self._workspaces.pop(item, None)
+        return record
+
+    def _plan(self, item: AttemptItem, env: Mapping[str, str]) -> AttemptPlan:
+        return self._state.runtime.plan(item.plan, item.key, env)
+
+    def _submit(
+        self,
+        item: AttemptItem,
+        plan: AttemptPlan,
+        *,
+        workspace: Workspace | None = None,
+        harness: Harness | None = None,
+        judge: Judge | None = None,
+        own_workspace: bool = False,
+        first: bool = False,
+    ) -> None:
+        where = workspace or Workspace.at(plan.root)
+        self._workspaces[item] = where
+        runtime = self._state.runtime
+
+        def work() -> AttemptRecord:
+            try:
+                record = runtime.run(item.plan, plan, where, harness, judge)
+            finally:
+                if own_workspace:
+                    remove(where.root)
+            self._note(record)
+            return record
+
+        group = (plan.key.spec, plan.key.task_id) if item.plan.shares_paths(plan.task) else None
+        self.pool.submit(item, work, group=group, first=first)
+
+    def _note(self, record: AttemptRecord) -> None:
+        """Keep the record the moment it exists, and begin nothing more when the session will stop for it."""
+        if self._state.session is not None:
+            self._state.session.finished(record)
+        if record.outcome in {"task_fail", "cheat"} and record.key.arm == "skill":
+            self._failed += 1
+        if record.fatal or (self._maxfail and self._failed >= self._maxfail):
+            self.pool.pause()
+
+    def close(self) -> None:
+        """Stop what runs, within seconds; a second Ctrl-C makes it at once."""
+        self.pool.stop()
+        processes = self._state.runtime.processes
+        processes.cancel_all()
+        try:
+            clean = self.pool.join(3.5)
+        except BaseException:
+            processes.cancel_all(now=True)
+            self.pool.join(1.0)
+            raise
+        if not clean:
+            processes.cancel_all(now=True)
+            self.pool.join(1.0)
+
+
+def _rounds(items: list[AttemptItem], state: State) -> list[AttemptItem]:
+    """Attempt 1 of every task before attempt 2 of any; in a round the longest expected first, arms of a task together."""
+    expected = _expected_seconds(items, state)
+    order = {item: n for n, item in enumerate(items)}
+    task_of: Callable[[AttemptItem], tuple[str, str]] = lambda item: (item.key.spec, item.key.task_id)  # noqa: E731
+    return sorted(items, key=lambda item: (item.key.attempt, -expected.get(task_of(item), 0.0), order[item]))
+
+
+def _expected_seconds(items: list[AttemptItem], state: State) -> dict[tuple[str, str], float]:
+    """(spec, task id) -> mean seconds of its attempts in the spec's last run; nothing where there is no last run."""
+    from pytest_caliper.runs.reading import RunFileError, latest_run, load_run
+
+    expected: dict[tuple[str, str], float] = {}
+    for plan in {id(item.plan): item.plan for item in items}.values():
+        latest = latest_run(plan.results)
+        if latest is None:
+            continue
+        try:
+            run = load_run(latest)
+        except RunFileError:
+            continue  # only the order of work depends on it; `caliper list` names damaged files
+        names = {task.name: task.task_id for task in plan.spec.tasks}
+        for result in run.results:
+            if result.attempts and result.task_name in names:
+                mean = sum(record.wall_seconds for record in result.attempts) / len(result.attempts)
+                expected[str(plan.spec.path), names[result.task_name]] = mean
+    return expected

@@ -1,0 +1,60 @@
+"""Directories that records must not name, and the words that stand for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from pytest_caliper.attempt.secrets import scrubbed
+
+_START = r"(?:(?<![\w.~$-]/)|(?<=\\[nrtbf]/)|(?<=[0-9;\[]m/))"
+"""Behind its first slash: where a path of one name (`/root`) may begin. `/var/root` is another, but a JSON escape and an ANSI
+colour end in letters too. Looked at late, so that the search goes by first characters."""
+_END = r"(?![\w-]|\.\w)"
+"""Where the last name of a directory ends: `/tmp/x`, not `/tmp/xy`, not `/tmp/x.bak`."""
+_SLUG_END = r"(?![A-Za-z0-9])"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Directories by all their spellings."""
+
+    pattern: re.Pattern[str] | None
+    words: Mapping[str, str]
+    """Spelling -> what stands for it."""
+
+    @classmethod
+    def of(cls, paths: Mapping[Path, str]) -> Places:
+        """`paths` also by their real paths, inside JSON and URLs, and as the slug that Claude Code makes of its working directory
+        (every character but letters and digits is a `-`). `/` and relative paths are left out."""
+        deep: dict[str, str] = {}
+        shallow: dict[str, str] = {}
+        slugs: dict[str, str] = {}
+        for path, word in paths.items():
+            for place in dict.fromkeys((os.path.normpath(path), os.path.realpath(path))):
+                if place.strip("/") and place.startswith("/"):
+                    clean = scrubbed(place)
+                    target = deep if clean.count("/") > 1 else shallow
+                    for spelling in (clean, json.dumps(clean)[1:-1], quote(clean), clean.replace("/", "\\/")):
+                        target.setdefault(spelling, word)
+                    if target is deep:
+                        slugs.setdefault(re.sub(r"[^A-Za-z0-9]", "-", clean), word)
+        patterns = [
+            *(re.escape(spelling) + _END for spelling in _longest_first(deep)),
+            *(re.escape(spelling[0]) + _START + re.escape(spelling[1:]) + _END for spelling in _longest_first(shallow)),
+            *(re.escape(spelling) + _SLUG_END for spelling in _longest_first(slugs)),
+        ]
+        return cls(re.compile("|".join(patterns)) if patterns else None, deep | shallow | slugs)
+
+    def replaced(self, text: str) -> str:
+        """`text` with every directory replaced by its word, the innermost one where several fit."""
+        return text if self.pattern is None else self.pattern.sub(lambda match: self.words[match[0]], text)
+
+
+def _longest_first(texts: Iterable[str]) -> list[str]:
+    return sorted(texts, key=len, reverse=True)

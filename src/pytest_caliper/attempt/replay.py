@@ -1,0 +1,220 @@
+"""Recording attempts onto cassettes and replaying them: two Invokers that stand where real processes stand.
+
+Everything above the invoker (parsing, file effects, cheat check, asserts, verdicts, statistics) is the same in a replay.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from pytest_caliper.attempt.changes import FileEffect, Snapshot, apply_effects, file_effects, snapshot
+from pytest_caliper.attempt.redaction import Redactor
+from pytest_caliper.contracts import AttemptPlan, Backend, EngineError, Invoker, JudgeRequest, RawOutput, Workspace
+from pytest_caliper.judging.autorater import judge_prompt_hash
+from pytest_caliper.runs import cassette_file
+from pytest_caliper.runs.cassette import (
+    AgentRecording,
+    Cassette,
+    CassetteError,
+    Identity,
+    JudgeIdentity,
+    JudgeRecording,
+    RecordedFile,
+    Recording,
+    cassette_path,
+    judge_stale_reason,
+    missing_reason,
+    skills_hash,
+    stale_reason,
+    text_hash,
+)
+from pytest_caliper.runs.placeholders import localised, portable
+
+
+def path_of(plan: AttemptPlan) -> Path:
+    """The attempt's cassette."""
+    return cassette_path(plan.spec_path, plan.key.task_id, plan.key.arm, plan.key.attempt)
+
+
+def identity_of(plan: AttemptPlan) -> Identity:
+    """What the agent of this attempt meets."""
+    extra = [os.path.relpath(path, plan.spec_dir) for path in plan.sandbox.extra_path]
+    surroundings = (plan.task.setup, extra, [(s.name, s.transport, s.command, s.args, s.url) for s in plan.mcp])
+    return Identity(
+        task_id=plan.key.task_id,
+        arm=plan.key.arm,
+        attempt=plan.key.attempt,
+        engine=str(plan.engine),
+        prompt=text_hash(plan.task.prompt),
+        skill=skills_hash(skill.snapshot for skill in plan.skills),
+        setup=text_hash(repr(surroundings)),
+    )
+
+
+def judge_identity_of(plan: AttemptPlan) -> JudgeIdentity:
+    """What the judge of this attempt is asked."""
+    return JudgeIdentity(expect=text_hash(plan.task.expect or ""), engine=str(plan.judge), prompt=judge_prompt_hash())
+
+
+def check_cassettes(plans: Iterable[AttemptPlan]) -> tuple[list[str], list[str]]:
+    """-> (why the agents' recordings cannot be used, which judge's replies cannot), a line each."""
+    mistakes: list[str] = []
+    notes: list[str] = []
+    for plan in plans:
+        key, path = plan.key, path_of(plan)
+        try:
+            cassette = cassette_file.read(path)
+        except FileNotFoundError:
+            mistakes.append(f"{plan.spec_path}: {missing_reason(plan.spec_path, key.task_id, key.arm, key.attempt)}")
+            continue
+        except CassetteError as error:
+            mistakes.append(str(error))
+            continue
+        if reason := stale_reason(cassette, identity_of(plan)):
+            mistakes.append(f"{path}: {reason}")
+        elif cassette.judge is not None and (reason := judge_stale_reason(cassette, judge_identity_of(plan))):
+            notes.append(f"{path.parent.name}/{path.name}: the judge's reply was {reason}")
+    return mistakes, notes
+
+
+class ReplayInvoker:
+    """Gives back what was recorded; runs nothing."""
+
+    def agent(self, backend: Backend, plan: AttemptPlan, workspace: Workspace) -> RawOutput:  # noqa: ARG002
+        """The recorded stream, after the recorded changes were made in `work/`. Raises EngineError for a stale cassette."""
+        cassette = self._read(plan)
+        if reason := stale_reason(cassette, identity_of(plan)):
+            raise EngineError(f"{path_of(plan)}: {reason}")
+        effects = [_effect(file, workspace) for file in cassette.agent.files]
+        apply_effects(effects, workspace.work)
+        return _raw(cassette.agent, workspace.root / "agent.out", workspace, cassette.cli_version)
+
+    def judge(self, backend: Backend, plan: AttemptPlan, workspace: Workspace, request: JudgeRequest) -> RawOutput:  # noqa: ARG002
+        """The recorded reply. Raises EngineError when it answers another question, or when none was recorded."""
+        cassette = self._read(plan)
+        if reason := judge_stale_reason(cassette, judge_identity_of(plan)):
+            raise EngineError(f"{path_of(plan).name}: the judge's reply was {reason}")
+        replies = cassette.judge.replies if cassette.judge is not None else ()
+        if request.number > len(replies):
+            raise EngineError(f"{path_of(plan).name}: the judge was asked once more than was recorded; record again")
+        out = workspace.root / f"judge-{request.number}.out"
+        return _raw(replies[request.number - 1], out, workspace, cassette.judge_cli_version)
+
+    @staticmethod
+    def _read(plan: AttemptPlan) -> Cassette:
+        try:
+            return cassette_file.read(path_of(plan))
+        except FileNotFoundError:
+            raise EngineError(missing_reason(plan.spec_path, plan.key.task_id, plan.key.arm, plan.key.attempt)) from None
+        except CassetteError as error:
+            raise EngineError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A cassette that may still get its judge's replies."""
+
+    cassette: Cassette
+    redactor: Redactor
+
+
+class RecordingInvoker:
+    """Runs the real thing and keeps it. A recording that cannot be kept does not spoil the attempt: see `problems`."""
+
+    def __init__(self, inner: Invoker) -> None:
+        self._inner = inner
+        self._lock = threading.Lock()
+        self._pending: dict[Path, _Pending] = {}
+        self.problems: list[str] = []
+        """Why recordings could not be kept, a line each."""
+
+    def agent(self, backend: Backend, plan: AttemptPlan, workspace: Workspace) -> RawOutput:
+        """Run the agent and record its stream, its end and what it changed."""
+        before = snapshot(workspace.work)
+        raw = self._inner.agent(backend, plan, workspace)
+        redactor = Redactor.from_environment(plan.env, (), {})
+        said = _recorded(raw, workspace, redactor)
+        files = _files(before, workspace, redactor)
+        agent = AgentRecording(**{field.name: getattr(said, field.name) for field in fields(Recording)}, files=files)
+        cassette = Cassette(identity=identity_of(plan), agent=agent, cli_version=raw.cli_version)
+        self._keep(plan, _Pending(cassette, redactor))
+        return raw
+
+    def judge(self, backend: Backend, plan: AttemptPlan, workspace: Workspace, request: JudgeRequest) -> RawOutput:
+        """Ask the judge and add its reply to the attempt's cassette."""
+        raw = self._inner.judge(backend, plan, workspace, request)
+        pending = self._pending[path_of(plan)]
+        reply = _recorded(raw, workspace, pending.redactor)
+        earlier = pending.cassette.judge.replies if pending.cassette.judge is not None else ()
+        judge = JudgeRecording(identity=judge_identity_of(plan), replies=(*earlier[: request.number - 1], reply))
+        cassette = replace(pending.cassette, judge=judge, judge_cli_version=raw.cli_version)
+        self._keep(plan, _Pending(cassette, pending.redactor))
+        return raw
+
+    def _keep(self, plan: AttemptPlan, pending: _Pending) -> None:
+        path = path_of(plan)
+        with self._lock:
+            self._pending[path] = pending
+        try:
+            cassette_file.write(pending.cassette, path)
+        except CassetteError as error:
+            self._refuse(path, str(error))
+        except OSError as error:
+            self._refuse(path, f"{path}: the cassette cannot be written: {error}")
+
+    def _refuse(self, path: Path, problem: str) -> None:
+        with self._lock:
+            if problem not in self.problems:
+                self.problems.append(problem)
+        path.unlink(missing_ok=True)  # an older recording in its place would be taken for this one
+
+
+def _recorded(raw: RawOutput, workspace: Workspace, redactor: Redactor) -> Recording:
+    """The invocation without secrets and without private paths."""
+
+    def told(text: str) -> str:
+        return portable(redactor.redact(text), workspace)
+
+    return Recording(
+        argv=tuple(map(told, (Path(raw.argv[0]).name, *raw.argv[1:]))) if raw.argv else (),
+        exit_code=raw.exit_code,
+        cause=raw.cause,
+        duration_s=round(raw.duration_s, 3),
+        stdout=told(raw.stdout.read_bytes().decode("utf-8", "replace")),
+        stderr=told(raw.stderr),
+    )
+
+
+def _raw(recording: Recording, out: Path, workspace: Workspace, version: str | None) -> RawOutput:
+    out.write_bytes(localised(recording.stdout, workspace).encode("utf-8", "replace"))
+    return RawOutput(
+        argv=recording.argv,
+        stdout=out,
+        stderr=localised(recording.stderr, workspace),
+        exit_code=recording.exit_code,
+        cause=recording.cause,
+        duration_s=recording.duration_s,
+        cli_version=version,
+    )
+
+
+def _files(before: Snapshot, workspace: Workspace, redactor: Redactor) -> tuple[RecordedFile, ...]:
+    files = []
+    for effect in file_effects(before, workspace.work):
+        content: str | bytes | None = effect.data
+        if effect.data is not None:
+            try:
+                content = portable(redactor.redact(effect.data.decode("utf-8")), workspace)
+            except UnicodeDecodeError:
+                content = effect.data
+        files.append(RecordedFile(path=effect.path, change=effect.change, mode=effect.mode, content=content, link=effect.link))
+    return tuple(files)
+
+
+def _effect(file: RecordedFile, workspace: Workspace) -> FileEffect:
+    data = localised(file.content, workspace).encode("utf-8", "surrogatepass") if isinstance(file.content, str) else file.content
+    return FileEffect(path=file.path, change=file.change, mode=file.mode or 0o644, data=data, link=file.link)

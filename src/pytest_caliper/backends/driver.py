@@ -1,0 +1,99 @@
+"""Runs a backend's CLI for real: the standard invoker and the standard harness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_caliper.contracts import (
+    AttemptPlan,
+    Backend,
+    Cancelled,
+    CliInfo,
+    Command,
+    EngineError,
+    HarnessResult,
+    Invoker,
+    JudgeRequest,
+    RawOutput,
+    Workspace,
+)
+from pytest_caliper.process import Processes
+
+STDERR_BYTES = 64 * 1024
+"""How much of the end of standard error is kept."""
+
+
+class ProcessInvoker:
+    """Runs CLIs as processes of the session. Thread-safe."""
+
+    def __init__(self, processes: Processes, clis: Mapping[str, CliInfo], *, judge_timeout_s: float = 120.0) -> None:
+        """`clis` has the CLI of each backend in use, by the backend's name."""
+        self._processes = processes
+        self._clis = clis
+        self._judge_timeout_s = judge_timeout_s
+
+    def agent(self, backend: Backend, plan: AttemptPlan, workspace: Workspace) -> RawOutput:
+        """One run of the agent; its output stays in `workspace.root/agent.out`.
+
+        Raises EngineError when it cannot be prepared or started, Cancelled when the session stops.
+        """
+        cli = self._cli(backend)
+        command = backend.agent_command(plan, workspace, cli)
+        return self._run(command, cli, workspace.root / "agent", timeout_s=plan.timeout_s, tag=f"{plan.tag}/agent")
+
+    def judge(self, backend: Backend, plan: AttemptPlan, workspace: Workspace, request: JudgeRequest) -> RawOutput:
+        """One question to the judge, in a home of its own below `workspace.root`. Raises as `agent` does."""
+        cli = self._cli(backend)
+        home = workspace.root / f"judge-{request.number}"
+        command = backend.judge_command(request, plan.judge, plan.env, home, cli)
+        tag = f"{plan.tag}/judge-{request.number}"
+        return self._run(command, cli, home, timeout_s=self._judge_timeout_s, tag=tag)
+
+    def _cli(self, backend: Backend) -> CliInfo:
+        try:
+            return self._clis[backend.name]
+        except KeyError:
+            raise EngineError(f"the CLI of {backend.name!r} was not looked for before the run: please report this") from None
+
+    def _run(self, command: Command, cli: CliInfo, place: Path, *, timeout_s: float, tag: str) -> RawOutput:
+        stdout, stderr = place.with_name(f"{place.name}.out"), place.with_name(f"{place.name}.err")
+        try:
+            ended = self._processes.run(command, stdout=stdout, stderr=stderr, timeout_s=timeout_s, tag=tag)
+        except OSError as error:
+            raise EngineError(f"{command.argv[0]} cannot be started: {error.strerror or error}") from error
+        if ended.cause == "cancelled":
+            raise Cancelled(tag)
+        return RawOutput(
+            argv=command.argv,
+            stdout=stdout,
+            stderr=_tail(stderr),
+            exit_code=ended.returncode,
+            cause=ended.cause,
+            duration_s=ended.duration_s,
+            cli_version=cli.version,
+        )
+
+
+class StandardHarness:
+    """The default `caliper_harness`: runs the plan's backend once and reads what it printed."""
+
+    def __init__(self, *, invoker: Invoker, backends: Mapping[str, Backend]) -> None:
+        self._invoker = invoker
+        self._backends = backends
+
+    def __call__(self, plan: AttemptPlan, workspace: Workspace) -> HarnessResult:
+        """Raises EngineError when the agent cannot be started, Cancelled when the session stops."""
+        backend = self._backends[plan.engine.backend]
+        raw = self._invoker.agent(backend, plan, workspace)
+        result = backend.read_agent(raw, plan, workspace)
+        return replace(result, duration_s=raw.duration_s, cli_version=raw.cli_version)
+
+
+def _tail(path: Path) -> str:
+    """The end of a file of standard error, decoded with replacement."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - STDERR_BYTES))
+        return file.read().decode("utf-8", "replace")

@@ -1,0 +1,136 @@
+"""`.eval.yaml` -> SpecFile -> TaskNode -> AttemptItem: the tree that pytest, its plugins and IDEs see.
+
+Public node classes only, no callspec and no originalname: why is told in docs/decisions/0001-attempts-are-nodes.md.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_caliper.contracts import Harness, Judge, Workspace
+from pytest_caliper.runs.records import AttemptKey, AttemptRecord
+from pytest_caliper.spec.model import SpecError, Task
+from pytest_caliper.spec.names import node_name
+from pytest_caliper.state import RECORD, state_of
+
+if TYPE_CHECKING:
+    from pytest_caliper.planning import SpecPlan
+
+
+class AttemptFailed(AssertionError):
+    """The agent had its chance and failed: `task_fail` or `cheat`. Its text is what the FAILURES section shows."""
+
+    def __init__(self, record: AttemptRecord, text: str) -> None:
+        super().__init__(text)
+        self.record = record
+
+
+class SpecFile(pytest.Module):
+    """A spec. Its module object is empty: fixtures of module scope and `request.module` need one."""
+
+    plan: SpecPlan
+
+    @classmethod
+    def from_parent(cls, parent: pytest.Collector, *, path: Path) -> SpecFile:  # type: ignore[override]
+        self: SpecFile = super().from_parent(parent, path=path)
+        module = types.ModuleType("caliper_spec_" + re.sub(r"\W", "_", path.name))
+        module.__file__ = str(path)
+        self.obj = module
+        return self
+
+    def collect(self) -> Iterator[TaskNode]:
+        """One node per task. A mistake in the spec is a collection error with all mistakes, a line each."""
+        try:
+            self.plan = state_of(self.config).open_spec(self.path)
+        except SpecError as error:
+            lines = "\n".join(f"{self._shown(d.path)}:{d.line}: {d.message}" for d in error.diagnostics)
+            raise self.CollectError(lines) from None
+        for task in self.plan.spec.tasks:
+            yield TaskNode.from_parent(self, task=task)
+
+    def _shown(self, path: Path) -> str:
+        """`path` as the user typed or sees it: relative to the rootdir where it is below it."""
+        try:
+            return str(path.relative_to(self.config.rootpath))
+        except ValueError:
+            return str(path)
+
+
+class TaskNode(pytest.Class):
+    """A task. It stands where a class stands, so class scope means "per task"; no Python class is behind it."""
+
+    obj = None  # a truthy object would make pytest take the first fixture of an attempt for `self`
+    task: Task
+    plan: SpecPlan
+
+    @classmethod
+    def from_parent(cls, parent: SpecFile, *, task: Task) -> TaskNode:  # type: ignore[override]
+        self: TaskNode = super().from_parent(parent, name=node_name(task.name, task.task_id))
+        self.task, self.plan = task, parent.plan
+        return self
+
+    def newinstance(self) -> None:
+        """There is nothing to make an instance of."""
+
+    def collect(self) -> Iterator[AttemptItem]:
+        """The attempts of each arm, attempt 1 of both arms first."""
+        for key in self.plan.keys(self.task):
+            yield AttemptItem.from_parent(self, key=key)
+
+
+class AttemptItem(pytest.Function):
+    """One attempt in one arm: `attempt-2` with the skill, `baseline-2` without it."""
+
+    key: AttemptKey
+    task: Task
+    plan: SpecPlan
+
+    @classmethod
+    def from_parent(cls, parent: TaskNode, *, key: AttemptKey) -> AttemptItem:  # type: ignore[override]
+        word = "attempt" if key.arm == "skill" else "baseline"
+        self: AttemptItem = super().from_parent(parent, name=f"{word}-{key.attempt}", callobj=run_attempt)
+        self.key, self.task, self.plan = key, parent.task, parent.plan
+        return self
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """The task's line; the domain ends in `.attempt-2`, which is what IDEs show."""
+        parent = self.parent
+        return self.path, self.task.line, f"{parent.name if parent else ''}.{self.name}"
+
+    @property
+    def location_text(self) -> str:
+        """`path/x.eval.yaml:8`, the form that editors and CI logs turn into a link."""
+        path, line, _ = self.location
+        return f"{path}:{(line or 0) + 1}"
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """An attempt's failure as people need it; anything else as pytest shows it."""
+        if isinstance(excinfo.value, AttemptFailed):
+            from pytest_caliper.reports import failure_representation
+
+            return failure_representation(self, excinfo)
+        return super().repr_failure(excinfo)
+
+
+def run_attempt(
+    request: pytest.FixtureRequest,
+    caliper_workspace: Workspace,
+    caliper_harness: Harness,
+    caliper_judge: Judge,
+) -> None:
+    """The body of every attempt: take or make its record, then pass, fail or skip by its outcome."""
+    item = request.node
+    record = state_of(request.config).take(item, caliper_workspace, caliper_harness, caliper_judge)
+    item.stash[RECORD] = record
+    if not record.usable:
+        pytest.skip(f"{record.outcome}: {record.reason}")
+    if record.outcome != "pass" and record.key.arm == "skill":
+        from pytest_caliper.reports import failure_text
+
+        raise AttemptFailed(record, failure_text(item, record))

@@ -1,0 +1,64 @@
+"""The end of a session: save, gate, and say what it came to."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from pytest_caliper.state import STATE, UNOPENED, State
+
+
+def finish(session: pytest.Session, state: State) -> None:
+    """Save the runs. "Empty is never green": with a problem, a session that would end with 0 ends with 1.
+
+    pytest's own 2, 3, 4 and 5 keep their meaning.
+    """
+    if state.session is None or session.config.getoption("collectonly"):
+        return
+    state.close()
+    state.session.finish()
+    if state.session.problems and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def summarise(reporter: Any, config: pytest.Config) -> None:
+    """Write the summary of every run, then notes, then problems, then what did not run for want of an opt-in."""
+    state = config.stash.get(STATE, None)
+    session = None if state is None else state.session
+    if session is not None and session.runs:
+        from pytest_caliper.reporting.terminal import render_summary
+        from pytest_caliper.terminal import style_of
+
+        if config.get_verbosity() >= 0:
+            reporter.section("caliper")
+        reporter.write(render_summary(session.runs, style=style_of(config), verbosity=config.get_verbosity()))
+    if session is not None:
+        for note in dict.fromkeys(session.notes):
+            reporter.write_line(f"note: {note}", yellow=True)
+        if state is not None and state.ahead is not None:
+            _say_who_waited(reporter, state)
+        for problem in session.problems:
+            reporter.write_line(f"caliper: {problem}", red=True)
+    _say_what_did_not_run(reporter, config)
+
+
+def _say_who_waited(reporter: Any, state: State) -> None:
+    reasons = list(dict.fromkeys(state.ahead.reasons.values())) if state.ahead is not None else []
+    if reasons:
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        reporter.write_line(f"note: attempts ran one after another because of {reasons[0]}{more}")
+
+
+def _say_what_did_not_run(reporter: Any, config: pytest.Config) -> None:
+    specs = config.stash[UNOPENED]
+    unopened = list(specs)
+    if not unopened:
+        return
+    count = f"{len(unopened)} spec" + ("" if len(unopened) == 1 else "s")
+    example = os.path.relpath(unopened[0], config.invocation_params.dir)
+    reporter.write_line(
+        f"caliper: {count} not run, since attempts call agents that may cost money; "
+        f"run them with --caliper, or name them: pytest {example}"
+    )

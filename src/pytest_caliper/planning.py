@@ -1,0 +1,168 @@
+"""From a spec and the settings to the plans of its attempts."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_caliper.backends.registry import by_name, resolve_target
+from pytest_caliper.contracts import AttemptPlan, Backend, Engine, EngineError, Skill
+from pytest_caliper.judging.assertion import compile_assertion
+from pytest_caliper.runs.cassette import cassette_directory
+from pytest_caliper.runs.place import project_of, results_directory
+from pytest_caliper.runs.records import Arm, AttemptKey
+from pytest_caliper.sources import resolve_skills
+from pytest_caliper.spec.loading import load_spec
+from pytest_caliper.spec.model import Diagnostic, EngineDefault, Spec, Task
+from pytest_caliper.spec.paths import absolute_paths
+from pytest_caliper.spec.files import files_named
+
+if TYPE_CHECKING:
+    from pytest_caliper.options import Settings
+
+DEFAULT_BACKEND = "claude-code"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SessionId:
+    """What names a session: the same in all its processes."""
+
+    id: str
+    stamp: str
+    """UTC start, as in file names: `%Y-%m-%dT%H-%M-%SZ`."""
+
+    def run_id(self, spec: Path) -> str:
+        """The id of this session's run of one spec: specs that share a results directory do not share a file."""
+        return hashlib.sha256(f"{self.id} {spec}".encode()).hexdigest()[:8]
+
+    def run_name(self, spec: Path) -> str:
+        """The stem of everything that is kept of that run."""
+        return f"{self.stamp}-{self.run_id(spec)}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SpecPlan:
+    """A spec that was opened, with what the settings make of it. Raises nothing once it is built."""
+
+    spec: Spec
+    skills: tuple[Skill, ...]
+    warnings: tuple[Diagnostic, ...]
+    settings: Settings
+    project: Path
+    results: Path
+    """Directory of this spec's run files."""
+
+    @classmethod
+    def open(cls, path: Path, settings: Settings, rootdir: Path) -> SpecPlan:
+        """Load a spec and its skills. Raises SpecError with every mistake of the file."""
+        path = Path(os.path.abspath(path))  # noqa: PTH100  links stay: two names of one spec are two specs
+        spec = load_spec(path)
+        project = project_of(path, rootdir)
+        results = results_directory(path, override=settings.results, rootdir=rootdir)
+        kept = {settings.results} if settings.results is not None else set()
+        skills, warnings = resolve_skills(spec, exclude=files_named(spec) | kept, project=project)
+        return cls(
+            spec=spec,
+            skills=skills,
+            warnings=(*spec.warnings, *warnings),
+            settings=settings,
+            project=project,
+            results=results,
+        )
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """Skill before baseline; no baseline where there is no skill to leave out."""
+        return ("skill", "baseline") if self.settings.baseline and self.skills else ("skill",)
+
+    @property
+    def lacks_baseline(self) -> bool:
+        """Whether a baseline was asked for that this spec cannot have."""
+        return self.settings.baseline and not self.skills
+
+    def keys(self, task: Task) -> Iterator[AttemptKey]:
+        """The attempts of a task: attempt 1 of each arm, attempt 2 of each arm, …"""
+        for attempt in range(1, self.settings.k + 1):
+            for arm in self.arms:
+                yield AttemptKey(spec=str(self.spec.path), task_id=task.task_id, arm=arm, attempt=attempt)
+
+    def engine(self, backends: Mapping[str, Backend]) -> Engine:
+        """The engine under test: command line, spec, ini, default. Raises EngineError."""
+        settings = self.settings
+        return _engine(settings.model, self.spec.engine_default, settings.ini_model, backends)
+
+    def judge(self, backends: Mapping[str, Backend]) -> Engine:
+        """The engine that grades `expect:`. Raises EngineError."""
+        settings = self.settings
+        return _engine(settings.judge_model, self.spec.judge_default, settings.ini_judge_model, backends)
+
+    @cached_property
+    def _codes(self) -> dict[str, bytes]:
+        return {t.task_id: compile_assertion(t.assertion) for t in self.spec.tasks if t.assertion is not None}
+
+    @cached_property
+    def protected(self) -> tuple[Path, ...]:
+        """What no agent may read, whatever the spec says."""
+        return (self.spec.path, self.results, cassette_directory(self.spec.path))
+
+    def transcripts(self, session: SessionId) -> Path:
+        """Directory of the side files that attempts of this session write their transcripts to."""
+        return self.results / f"{session.run_name(self.spec.path)}.parts"
+
+    def shares_paths(self, task: Task) -> bool:
+        """Whether attempts of the task would meet each other outside their roots, so that they run one at a time."""
+        return bool(absolute_paths(task))
+
+    def plan(
+        self,
+        key: AttemptKey,
+        *,
+        engines: tuple[Engine, Engine],
+        env: Mapping[str, str],
+        root: Path,
+        tag: str,
+        session: SessionId,
+    ) -> AttemptPlan:
+        """The plan of one attempt.
+
+        `engines` are the one under test and the judge; `root` and `tag` are those of the process that runs the attempt.
+        """
+        task = next(task for task in self.spec.tasks if task.task_id == key.task_id)
+        name = f"{key.task_id}-{key.arm}-{key.attempt}"
+        run = session.run_id(self.spec.path)
+        bare = key.arm == "baseline"
+        return AttemptPlan(
+            key=key,
+            task=task,
+            spec_path=self.spec.path,
+            engine=engines[0],
+            judge=engines[1],
+            skills=() if bare else self.skills,
+            absent_skills=tuple(skill.name for skill in self.skills) if bare else (),
+            sandbox=self.spec.sandbox,
+            mcp=self.spec.mcp,
+            env=env,
+            protected=self.protected,
+            timeout_s=self.settings.timeout_s,
+            root=root / run / name,
+            tag=f"{tag}/{run}-{name}",
+            transcript_path=self.transcripts(session) / f"{name}.jsonl",
+            assert_code=self._codes.get(key.task_id),
+        )
+
+
+def _engine(typed: str | None, default: EngineDefault | None, ini: str | None, backends: Mapping[str, Backend]) -> Engine:
+    if typed is None and default is not None and (default.backend or default.model):
+        if default.backend is None:
+            return resolve_target(str(default.model), backends, DEFAULT_BACKEND)
+        engine = resolve_target(default.backend, backends, DEFAULT_BACKEND)
+        if engine.model is not None:  # a bare word that is no backend would be taken for a model
+            known = ", ".join(sorted(by_name(list(backends.values()))))
+            raise EngineError(f"backend {default.backend!r} is not known; use one of {known}")
+        return Engine(backend=engine.backend, model=default.model)
+    return resolve_target(typed or ini or DEFAULT_BACKEND, backends, DEFAULT_BACKEND)

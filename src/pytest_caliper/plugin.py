@@ -1,0 +1,172 @@
+"""Every pytest hook of the plugin, each a few lines that call a room below.
+
+A suite without specs pays for this module alone: whatever opens specs, runs attempts or reports is imported when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_caliper.fixtures import caliper_harness, caliper_judge, caliper_workspace
+from pytest_caliper.options import add_options, is_spec, opted_in
+from pytest_caliper.state import STATE, UNOPENED, state_of, tell_worker, worker_input
+
+if TYPE_CHECKING:
+    from pytest_caliper.collection import SpecFile
+
+__all__ = ["caliper_harness", "caliper_judge", "caliper_workspace"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    from pytest_caliper import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[UNOPENED] = {}
+    if config.getoption("caliper_record") and config.getoption("caliper_replay"):
+        state_of(config)  # raises the usage error even where no spec is met
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SpecFile | None:
+    if not is_spec(file_path.name):
+        return None
+    config = parent.config
+    said = worker_input(config)
+    may_run = opted_in(config) if said is None else bool(said["opted_in"])
+    if not (may_run or config.getoption("collectonly") or parent.session.isinitpath(file_path)):
+        config.stash[UNOPENED][str(file_path)] = None
+        return None
+    from pytest_caliper.collection import SpecFile
+
+    return SpecFile.from_parent(parent, path=file_path)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if STATE in config.stash:
+        from pytest_caliper.selection import arrange
+
+        arrange(config, items)
+
+
+@pytest.hookimpl(specname="pytest_collection_modifyitems", trylast=True)
+def _specs_come_last(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if STATE in config.stash:
+        from pytest_caliper.selection import specs_last
+
+        specs_last(items)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    if STATE not in session.config.stash:
+        return (yield)
+    from pytest_caliper.loop import attempts
+
+    with attempts(session):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:  # noqa: ARG001
+    state = item.config.stash.get(STATE, None)
+    if state is not None and state.ahead is not None:
+        state.ahead.pump()  # before any set-up: nothing has changed the process yet
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    state = item.config.stash.get(STATE, None)
+    if state is not None and state.ahead is not None and state.ahead.may_pump_in_call(item):
+        state.ahead.pump()  # session fixtures are up by now
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Generator[None, object, object]:
+    value = yield
+    state = request.config.stash.get(STATE, None)
+    if state is not None and state.ahead is not None and fixturedef.scope == "session":
+        state.ahead.live.add(fixturedef)
+    return value
+
+
+def pytest_fixture_post_finalizer(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> None:
+    state = request.config.stash.get(STATE, None)
+    if state is not None and state.ahead is not None:
+        state.ahead.live.discard(fixturedef)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if STATE in item.config.stash and call.when == "call":
+        from pytest_caliper.reports import tell
+
+        tell(item, report)
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, Any] | None:
+    outcome = getattr(report, "caliper_outcome", None)
+    if outcome is None or report.when != "call":
+        return None
+    from pytest_caliper.reports import status
+
+    return status(report, outcome)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    state = session.config.stash.get(STATE, None)
+    if worker_input(session.config) is not None:
+        unopened = session.config.stash[UNOPENED]
+        session.config.workeroutput["caliper_unopened"] = list(unopened)  # type: ignore[attr-defined]
+    elif state is not None and state.session is not None:
+        from pytest_caliper.ending import finish
+
+        finish(session, state)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if worker_input(config) is None and (STATE in config.stash or config.stash[UNOPENED]):
+        from pytest_caliper.ending import summarise
+
+        summarise(terminalreporter, config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if (state := config.stash.get(STATE, None)) is not None:
+        state.close()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["caliper"] = tell_worker(node.config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001
+    for path in getattr(node, "workeroutput", None) and node.workeroutput.get("caliper_unopened") or ():
+        node.config.stash[UNOPENED][path] = None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
+    if any(is_spec(nodeid.split("::", 1)[0]) or nodeid.startswith("::") for nodeid in ids):
+        from pytest_caliper.loop import controller_saw
+
+        controller_saw(node.config, ids)

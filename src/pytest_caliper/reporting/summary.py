@@ -1,0 +1,85 @@
+"""One run on the terminal: does it work, how sure is that, what does the skill add, what did it cost."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from pytest_caliper.reporting import numbers
+from pytest_caliper.reporting.figures import Arms, arms_of, baseline_figures, paired
+from pytest_caliper.reporting.layout import wrapped
+from pytest_caliper.reporting.style import Style
+from pytest_caliper.reporting.table import legend, table_lines
+from pytest_caliper.reporting.text import one_line
+from pytest_caliper.reporting.totals import fact_lines, verdict_lines
+from pytest_caliper.runs.records import Run
+
+
+def run_lines(run: Run, style: Style, verbosity: int) -> list[Text]:
+    """Every line of one run's summary, none wider than the style's width (of 40 columns or more)."""
+    arms = arms_of(run)
+    compared = baseline_figures(run)
+    lines = _title(run, style)
+    lines += [line for notice in _notices(run, arms) for line in _notice(notice, style)]
+    lines.append(Text())
+    if paired(run):
+        lines += [*table_lines(run, arms, compared, style, verbosity), *legend(run, style), Text()]
+    if compared is not None:
+        lines += verdict_lines(compared, tasks=len(paired(run)), style=style)
+    return lines + fact_lines(run, arms, style)
+
+
+def _title(run: Run, style: Style) -> list[Text]:
+    meta = run.meta
+    spec = Text(style.foreign(one_line(meta.spec)), style="bold")
+    facts = [f"k={meta.k}", f"engine {_engine(run)}", _judge(run)]
+    rest = Text(style.own(" · ").join(style.foreign(fact) for fact in facts))
+    if spec.cell_len + 2 + rest.cell_len <= style.width:
+        return [Text().append_text(spec).append("  ").append_text(rest)]
+    return [*wrapped(spec, style), *wrapped(rest, style)]
+
+
+def _engine(run: Run) -> str:
+    """The engine asked for, with the concrete model where the default was."""
+    meta = run.meta
+    if meta.model is not None:
+        return one_line(f"{meta.backend}:{meta.model}")
+    used = _models(run)
+    return one_line(f"{meta.backend} ({used[0]})" if len(used) == 1 else meta.backend)
+
+
+def _judge(run: Run) -> str:
+    meta = run.meta
+    if meta.judge_backend is None or meta.judge_model is None:
+        return "no judge was needed" if _measured(run) else "no judge ran"
+    judge = one_line(f"judge {meta.judge_backend}:{meta.judge_model}")
+    same = meta.judge_backend == meta.backend and meta.judge_model in (*_models(run), meta.model)
+    return f"{judge} (the engine under test)" if same else judge
+
+
+def _models(run: Run) -> list[str]:
+    records = [record for pair in paired(run) for result in pair if result is not None for record in result.attempts]
+    return sorted({record.model for record in records if record.model is not None})
+
+
+def _measured(run: Run) -> bool:
+    return any(result.usable for pair in paired(run) for result in pair if result is not None)
+
+
+def _notices(run: Run, arms: Arms) -> list[str]:
+    """What a reader must know before the numbers."""
+    meta, notices = run.meta, []
+    if meta.interrupted:
+        ran, asked = sum(a.spend.attempts for _, a in arms), sum(a.planned for _, a in arms)
+        notices.append(f"interrupted: {ran:,} of {asked:,} planned attempts ran")
+    if meta.partial:
+        notices.append("partial: attempts were left out; saved apart, never taken for the latest run")
+    if meta.selected_tasks is not None:
+        names = ", ".join(one_line(name) for name in meta.selected_tasks)
+        notices.append(f"only {numbers.plural(len(meta.selected_tasks), 'task')} selected: {names}")
+    records = [record for pair in paired(run) for result in pair if result is not None for record in result.attempts]
+    notices += dict.fromkeys(f"stopped: {one_line(record.fatal)}" for record in records if record.fatal is not None)
+    return notices
+
+
+def _notice(text: str, style: Style) -> list[Text]:
+    return wrapped(Text(style.foreign(text), style="yellow"), style, indent="  ", first=Text("! ", style="yellow"))

@@ -1,0 +1,153 @@
+"""What the attempts of one process share: processes, temporary root, backends, harness and judge."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_caliper.attempt.lifecycle import Lifecycle
+from pytest_caliper.attempt.redaction import Redactor
+from pytest_caliper.attempt.replay import RecordingInvoker, ReplayInvoker
+from pytest_caliper.attempt.workspace import PREFIX, remove, session_root
+from pytest_caliper.backends.driver import ProcessInvoker, StandardHarness
+from pytest_caliper.contracts import (
+    AttemptPlan,
+    Backend,
+    CliInfo,
+    Engine,
+    Harness,
+    Invoker,
+    Judge,
+    Workspace,
+)
+from pytest_caliper.judging.assert_client import AssertRunner
+from pytest_caliper.judging.judge import StandardJudge
+from pytest_caliper.process import Processes
+from pytest_caliper.runs.records import AttemptKey, AttemptRecord
+from pytest_caliper.slots import held
+from pytest_caliper.spec.env_refs import references
+
+if TYPE_CHECKING:
+    from pytest_caliper.options import Settings
+    from pytest_caliper.planning import SessionId, SpecPlan
+
+
+class FoundClis(Mapping[str, CliInfo]):
+    """Backend name -> its CLI on this machine, looked for once. Raises EngineError where it cannot be used."""
+
+    def __init__(self, backends: Mapping[str, Backend], env: Mapping[str, str]) -> None:
+        self._backends, self._env = backends, env
+        self._found: dict[str, CliInfo] = {}
+        self._lock = threading.Lock()
+
+    def __getitem__(self, name: str) -> CliInfo:
+        with self._lock:
+            if name not in self._found:
+                self._found[name] = self._backends[name].find(self._env)
+            return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._backends)
+
+    def __len__(self) -> int:
+        return len(self._backends)
+
+
+class Runtime:
+    """Made when the first attempt is about to run; `close` leaves nothing behind."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        session: SessionId,
+        backends: Mapping[str, Backend],
+        env: Mapping[str, str],
+        worker: str | None,
+    ) -> None:
+        self.settings, self.session, self.backends, self.env = settings, session, backends, env
+        self.worker = worker
+        self.processes = Processes(f"{session.id}-{worker or 'main'}")
+        self.clis = FoundClis(backends, env)
+        self._root: Path | None = None
+        self._root_lock = threading.Lock()
+        self.asserts = AssertRunner(self.processes, env)
+        self.invoker = self._invoker()
+        self.harness: Harness = StandardHarness(invoker=self.invoker, backends=backends)
+        self.judge: Judge = StandardJudge(invoker=self.invoker, backends=backends, asserts=self.asserts)
+        self._engines: dict[str, tuple[Engine, Engine]] = {}
+
+    def _invoker(self) -> Invoker:
+        if self.settings.replay:
+            return ReplayInvoker()
+        real = ProcessInvoker(self.processes, self.clis)
+        return RecordingInvoker(real) if self.settings.record else real
+
+    @property
+    def root(self) -> Path:
+        """The process's own directory, made on first use."""
+        with self._root_lock:
+            if self._root is None:
+                self._root = session_root()
+                self.processes.remove_on_death(self._root)
+            return self._root
+
+    def engines(self, spec: SpecPlan) -> tuple[Engine, Engine]:
+        """The engine under test and the judge of a spec. Raises EngineError."""
+        path = str(spec.spec.path)
+        if path not in self._engines:
+            self._engines[path] = spec.engine(self.backends), spec.judge(self.backends)
+        return self._engines[path]
+
+    def plan(self, spec: SpecPlan, key: AttemptKey, env: Mapping[str, str]) -> AttemptPlan:
+        """The plan of an attempt; `env` is the host's environment at a clean moment."""
+        return spec.plan(
+            key,
+            engines=self.engines(spec),
+            env=env,
+            root=self.root,
+            tag=self.processes.session_tag,
+            session=self.session,
+        )
+
+    def run(
+        self,
+        spec: SpecPlan,
+        plan: AttemptPlan,
+        workspace: Workspace,
+        harness: Harness | None = None,
+        judge: Judge | None = None,
+    ) -> AttemptRecord:
+        """Run an attempt to its record, with the standard harness and judge unless others are given. Raises Cancelled."""
+        names = tuple(reference.name for reference in references(spec.spec))
+        redactor = Redactor.from_environment(plan.env, names, {spec.project: "$PROJECT"})
+        lifecycle = Lifecycle(processes=self.processes, redactor=redactor, last_rites=self._last_rites)
+        with ExitStack() as shared:
+            self._take_places(shared, spec, plan)
+            return lifecycle.run(plan, workspace, harness or self.harness, judge or self.judge)
+
+    def _last_rites(self) -> Processes:
+        return Processes(f"{self.processes.session_tag}-end")
+
+    def _take_places(self, stack: ExitStack, spec: SpecPlan, plan: AttemptPlan) -> None:
+        """Under xdist no pool spans the workers: files do what the pool does elsewhere."""
+        if self.worker is None:
+            return
+        directory = Path(tempfile.gettempdir()) / f"{PREFIX}{self.session.id}-places"
+        if spec.shares_paths(plan.task):
+            group = f"task-{self.session.run_id(plan.spec_path)}-{plan.task.task_id}"
+            stack.enter_context(held(directory, group, 1, lambda: self.processes.cancelled))
+        if self.settings.workers_said:
+            stack.enter_context(held(directory, "worker", self.settings.workers, lambda: self.processes.cancelled))
+
+    def close(self) -> None:
+        """End every process of ours and remove the temporary root."""
+        try:
+            self.asserts.close()
+            self.processes.close()
+        finally:
+            if self._root is not None:
+                remove(self._root)

@@ -1,0 +1,48 @@
+"""Which attempts run, and in which order pytest sees them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_caliper.collection import AttemptItem
+from pytest_caliper.state import UNOPENED, state_of
+
+
+def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out attempts that nobody opted in to, put the others in rounds, and keep plugins that rerun away from them."""
+    state = state_of(config)
+    attempts = [item for item in items if isinstance(item, AttemptItem)]
+    if not state.opted_in and not config.getoption("collectonly"):
+        for item in attempts:
+            config.stash[UNOPENED][item.key.spec] = None
+        if attempts:
+            items[:] = [item for item in items if not isinstance(item, AttemptItem)]
+            config.hook.pytest_deselected(items=attempts)
+        return
+    for item in attempts:
+        _neutralise_other_plugins(config, item)
+    order = {item: n for n, item in enumerate(items)}
+    spec = {path: n for n, path in enumerate(dict.fromkeys(item.key.spec for item in attempts))}
+    rounds = iter(sorted(attempts, key=lambda item: (spec[item.key.spec], item.key.attempt, order[item])))
+    items[:] = [next(rounds) if isinstance(item, AttemptItem) else item for item in items]
+
+
+def specs_last(items: list[pytest.Item]) -> None:
+    """Other tests first: a failing unit test under `-x` then costs nothing. Otherwise the order stays."""
+    items.sort(key=lambda item: isinstance(item, AttemptItem))
+
+
+def _neutralise_other_plugins(config: pytest.Config, item: AttemptItem) -> None:
+    """Rerunning would turn a rate into best-of-n, and pytest-timeout would measure the wait instead of the attempt."""
+    manager = config.pluginmanager
+    if manager.has_plugin("rerunfailures"):
+        item.add_marker(pytest.mark.flaky(reruns=0))
+    if manager.has_plugin("pytest_retry") or manager.has_plugin("retry"):
+        item.add_marker(pytest.mark.flaky(retries=0))
+    if manager.has_plugin("timeout"):
+        item.add_marker(pytest.mark.timeout(0))
+
+
+def collected_specs(session: pytest.Session) -> list[AttemptItem]:
+    """The selected attempts, in pytest's order."""
+    return [item for item in session.items if isinstance(item, AttemptItem)]

@@ -1,0 +1,133 @@
+"""CLIs as real processes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from backend_cases import make_plan, make_workspace
+
+from pytest_caliper.backends.driver import STDERR_BYTES, ProcessInvoker, StandardHarness
+from pytest_caliper.contracts import (
+    AttemptPlan,
+    Cancelled,
+    CliInfo,
+    Command,
+    EngineError,
+    HarnessResult,
+    JudgeRequest,
+    RawOutput,
+    Workspace,
+)
+from pytest_caliper.process import Processes
+
+
+class ShellBackend:
+    """A backend whose CLI is `sh`: the agent runs the prompt, the judge the question."""
+
+    name = "claude-code"
+    aliases = ()
+
+    def agent_command(self, plan: AttemptPlan, workspace: Workspace, cli: CliInfo) -> Command:
+        return Command(argv=(str(cli.path), "-c", plan.task.prompt), cwd=workspace.work, env=dict(plan.env), stdin=b"from stdin")
+
+    def read_agent(self, raw: RawOutput, plan: AttemptPlan, workspace: Workspace) -> HarnessResult:  # noqa: ARG002
+        return HarnessResult(answer=raw.stdout.read_text(), finished=raw.exit_code == 0, timed_out=raw.cause == "timeout")
+
+    def judge_command(self, request: JudgeRequest, engine: Any, env: Any, home: Path, cli: CliInfo) -> Command:  # noqa: ARG002
+        home.mkdir()
+        return Command(argv=(str(cli.path), "-c", request.prompt), cwd=home, env=dict(env))
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    with Processes("session") as running:
+        yield running
+
+
+def invoker(processes: Processes, path: str = "/bin/sh", **options: Any) -> ProcessInvoker:
+    return ProcessInvoker(processes, {"claude-code": CliInfo(path=Path(path), version="9.9")}, **options)
+
+
+def backend() -> Any:
+    return cast("Any", ShellBackend())
+
+
+def test_an_agent_is_run_in_its_workspace(processes: Processes, tmp_path: Path) -> None:
+    place = make_workspace(tmp_path)
+
+    raw = invoker(processes).agent(backend(), make_plan(tmp_path, prompt="cat; pwd; echo oops >&2; exit 3"), place)
+
+    assert raw.stdout == place.root / "agent.out"
+    assert raw.stdout.read_text() == f"from stdin{place.work.resolve()}\n"
+    assert (raw.stderr, raw.exit_code, raw.cause, raw.cli_version) == ("oops\n", 3, "exit", "9.9")
+    assert raw.duration_s > 0
+    assert list(place.work.iterdir()) == []
+
+
+def test_the_plans_time_bounds_the_agent(processes: Processes, tmp_path: Path) -> None:
+    raw = invoker(processes).agent(backend(), make_plan(tmp_path, prompt="sleep 60", timeout_s=0.2), make_workspace(tmp_path))
+
+    assert raw.cause == "timeout"
+
+
+def test_a_judge_has_its_own_time_and_place(processes: Processes, tmp_path: Path) -> None:
+    place = make_workspace(tmp_path)
+    asked = JudgeRequest(system="", prompt="pwd; sleep 60", schema={}, number=2)
+
+    raw = invoker(processes, judge_timeout_s=0.5).judge(backend(), make_plan(tmp_path, timeout_s=60.0), place, asked)
+
+    assert raw.cause == "timeout"
+    assert raw.stdout == place.root / "judge-2.out"
+    assert raw.stdout.read_text().strip() == str((place.root / "judge-2").resolve())
+
+
+def test_only_the_end_of_standard_error_is_kept(processes: Processes, tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, prompt=r"head -c 300000 /dev/zero >&2; printf '\377end' >&2")
+
+    raw = invoker(processes).agent(backend(), plan, make_workspace(tmp_path))
+
+    assert len(raw.stderr) == STDERR_BYTES
+    assert raw.stderr.endswith("\0\ufffdend")
+
+
+def test_a_cli_that_does_not_start_is_an_engine_error(processes: Processes, tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=r"^/missing/claude cannot be started: No such file or directory$"):
+        invoker(processes, "/missing/claude").agent(backend(), make_plan(tmp_path), make_workspace(tmp_path))
+
+
+def test_a_cli_that_was_never_found_is_an_engine_error(processes: Processes, tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="was not looked for"):
+        ProcessInvoker(processes, {}).agent(backend(), make_plan(tmp_path), make_workspace(tmp_path))
+
+
+def test_a_cancelled_attempt_makes_no_output(processes: Processes, tmp_path: Path) -> None:
+    place = make_workspace(tmp_path)
+    ended: list[BaseException] = []
+
+    def attempt() -> None:
+        try:
+            invoker(processes).agent(backend(), make_plan(tmp_path, prompt="touch started; sleep 60"), place)
+        except Cancelled as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    while not (place.work / "started").exists() and thread.is_alive():
+        thread.join(0.02)
+    processes.cancel_all()
+    thread.join(30)
+
+    assert len(ended) == 1
+
+
+def test_the_harness_runs_the_plans_backend_and_adds_what_it_measured(processes: Processes, tmp_path: Path) -> None:
+    harness = StandardHarness(invoker=invoker(processes), backends={"claude-code": backend()})
+
+    result = harness(make_plan(tmp_path, prompt="echo hi"), make_workspace(tmp_path))
+
+    assert (result.answer, result.finished, result.cli_version) == ("hi\n", True, "9.9")
+    assert result.duration_s > 0

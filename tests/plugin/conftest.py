@@ -1,0 +1,48 @@
+"""Specs that run on the shell agent, in a directory of their own."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+SUPPORT = Path(__file__).parent.parent / "support"
+sys.path.insert(0, str(SUPPORT))
+
+CONFTEST = f"""
+import sys
+sys.path.insert(0, {str(SUPPORT)!r})
+from shell_agent import ShellAgent
+
+def pytest_caliper_backends(config):
+    return [ShellAgent()]
+"""
+
+INI = """
+[pytest]
+caliper_model = shell-agent
+caliper_judge_model = shell-agent
+caliper_results = results
+addopts = -p no:cacheprovider
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester):
+    """`pytester` with the shell agent as the default engine, a skill, and `spec(text)`, which writes `demo.eval.yaml`."""
+    pytester.makeconftest(CONFTEST)
+    pytester.makefile(".ini", pytest=INI)
+    skill = pytester.path / "skill"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text("---\nname: greeter\ndescription: Greets.\n---\nSay hello.\n")
+
+    def spec(text: str, name: str = "demo", *, skill: bool = True) -> Path:
+        path = pytester.path / f"{name}.eval.yaml"
+        head = "skill:\n  path: ./skill\n" if skill else ""
+        path.write_text(head + textwrap.dedent(text))
+        return path
+
+    pytester.spec = spec
+    return pytester

@@ -1,0 +1,73 @@
+"""Drives the Claude Code backend as the engine does and prints what came of it as JSON: `python drive.py CASE.json`.
+
+CASE.json: `{"root": directory, "action": "agent" | "judge" | "check", "prompt": text, ...}`. Runs inside the namespace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pytest_caliper.backends.claude_code import ClaudeCode
+from pytest_caliper.backends.driver import ProcessInvoker, StandardHarness
+from pytest_caliper.contracts import AttemptPlan, Engine, EngineError, JudgeRequest, Skill, Workspace
+from pytest_caliper.process import Processes
+from pytest_caliper.runs.records import AttemptKey, SkillSnapshot
+from pytest_caliper.spec.model import McpServer, Sandbox, Task
+
+
+def main(case: dict[str, Any]) -> dict[str, Any]:
+    env, root, backend = dict(os.environ), Path(case["root"]), ClaudeCode()
+    plan = plan_of(case, env, root)
+    if case["action"] == "check":
+        try:
+            backend.check(plan.engine, env)
+        except EngineError as error:
+            return {"refused": str(error)}
+        return {"refused": None}
+    place = Workspace.at(root / "attempt")
+    for directory in (place.home, place.work, place.tmp):
+        directory.mkdir(parents=True)
+    with Processes("real-cli") as processes:
+        invoker = ProcessInvoker(processes, {backend.name: backend.find(env)}, judge_timeout_s=60.0)
+        if case["action"] == "judge":
+            request = JudgeRequest(system="You judge.", prompt=case["prompt"], schema=case["schema"])
+            return asdict(backend.read_judge(invoker.judge(backend, plan, place, request)))
+        result = StandardHarness(invoker=invoker, backends={backend.name: backend})(plan, place)
+        return asdict(result)
+
+
+def plan_of(case: dict[str, Any], env: dict[str, str], root: Path) -> AttemptPlan:
+    spec = root / "case.eval.yaml"
+    return AttemptPlan(
+        key=AttemptKey(spec=str(spec), task_id="task-001", arm="skill", attempt=1),
+        task=Task(task_id="task-001", name="One", prompt=case.get("prompt", ""), line=0),
+        spec_path=spec,
+        engine=Engine(backend="claude-code", model=case.get("model")),
+        judge=Engine(backend="claude-code", model=case.get("model")),
+        skills=tuple(map(skill_of, case.get("skills", []))),
+        absent_skills=(),
+        sandbox=Sandbox(),
+        mcp=tuple(McpServer(line=1, **server) for server in case.get("mcp", [])),
+        env=env,
+        protected=(),
+        timeout_s=case.get("timeout_s", 60.0),
+        root=root / "attempt",
+        tag="real-cli/attempt",
+        transcript_path=root / "transcript.jsonl",
+    )
+
+
+def skill_of(data: dict[str, Any]) -> Skill:
+    root = Path(data["root"])
+    files = tuple(sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()))
+    snapshot = SkillSnapshot(name=data["name"], path=data["name"], kind=data["kind"], files={})
+    return Skill(name=data["name"], root=root, kind=data["kind"], files=files, snapshot=snapshot)
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))))

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_caliper.contracts import Workspace
+from pytest_caliper.runs.placeholders import localised, portable
+
+HERE = Workspace.at(Path("/tmp/caliper-a1/t"))
+THERE = Workspace.at(Path("/var/x"))
+
+PIECES = st.sampled_from(
+    [
+        "$",
+        "$$",
+        "WORK",
+        "HOME",
+        "ROOT",
+        "$WORK",
+        "$$HOME",
+        "/",
+        "-",
+        "2",
+        "work",
+        "/tmp",
+        str(HERE.root),
+        str(HERE.work),
+        str(HERE.home),
+    ]
+)
+TEXTS = st.lists(PIECES | st.text(st.characters(exclude_categories=()), max_size=4), max_size=12).map("".join)
+
+
+@given(TEXTS)
+def test_localised_is_the_inverse_of_portable(text: str) -> None:
+    assert localised(portable(text, HERE), HERE) == text
+
+
+@given(TEXTS)
+def test_for_a_root_with_a_dollar_too(text: str) -> None:
+    odd = Workspace.at(Path("/tmp/$WORK$"))
+    assert localised(portable(text + str(odd.root), odd), odd) == text + str(odd.root)
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        (f"cd {HERE.work} && ls {HERE.home}/.claude", "cd $WORK && ls $HOME/.claude"),
+        (f"{HERE.tmp}/x", "$ROOT/tmp/x"),
+        (f'{{"cwd":"{HERE.work}","n":1}}', '{"cwd":"$WORK","n":1}'),
+        (f"Wrote {HERE.work}.", "Wrote $WORK."),
+        (f"{HERE.work}2/a", "$ROOT/work2/a"),
+        (f"{HERE.root}0/a", f"{HERE.root}0/a"),
+        ("echo $WORK $HOMEBREW $$ROOT", "echo $$WORK $$HOMEBREW $$$$ROOT"),
+        (f"${HERE.work}", "$$$WORK"),
+        ("costs $5, $PATH", "costs $5, $PATH"),
+    ],
+)
+def test_what_is_stored(text: str, stored: str) -> None:
+    assert portable(text, HERE) == stored
+    assert localised(stored, HERE) == text
+
+
+def test_a_recording_moves_to_another_workspace() -> None:
+    stored = portable(f"{HERE.work}/a $WORK {HERE.tmp}", HERE)
+    assert localised(stored, THERE) == "/var/x/work/a $WORK /var/x/tmp"
+
+
+def test_a_long_run_of_dollars_is_read_once() -> None:
+    text = "$" * 300_000
+    assert localised(portable(text, HERE), HERE) == text
