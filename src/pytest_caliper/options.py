@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from argparse import ArgumentTypeError
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,18 +35,20 @@ class Option:
 
 
 def whole_number(text: str) -> int:
-    """A number of at least 1. Raises ValueError."""
-    value = int(text)
-    if value < 1:
-        raise ValueError(f"must be at least 1, got {value}")
-    return value
+    """A number of at least 1. Raises argparse.ArgumentTypeError."""
+    if not re.fullmatch(r"[+-]?\d+", text.strip()) or int(text) < 1:
+        raise ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
 
 
 def seconds(text: str) -> float:
-    """A positive finite number of seconds. Raises ValueError."""
-    value = float(text)
+    """A positive finite number of seconds. Raises argparse.ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < float("inf"):
-        raise ValueError(f"must be a positive number of seconds, got {text}")
+        raise ArgumentTypeError(f"must be a positive number of seconds, got {text!r}")
     return value
 
 
@@ -190,7 +194,7 @@ def _value(config: pytest.Config, option: Option) -> Any:
     try:
         value = config.getini(option.dest)
         return value if value is None or value == "" or option.parse is None else option.parse(str(value))
-    except (TypeError, ValueError) as error:
+    except (ArgumentTypeError, TypeError, ValueError, pytest.UsageError) as error:
         raise pytest.UsageError(f"{option.dest} in {config.inipath or 'the ini options'}: {error}") from error
 
 

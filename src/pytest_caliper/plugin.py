@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_caliper.fixtures import caliper_harness, caliper_judge, caliper_workspace
-from pytest_caliper.options import add_options, is_spec, opted_in
-from pytest_caliper.state import STATE, UNOPENED, state_of, tell_worker, worker_input
+from pytest_caliper.options import add_options, is_spec, opted_in, settings_of
+from pytest_caliper.state import SETTINGS, STATE, UNOPENED, tell_worker, worker_input
 
 if TYPE_CHECKING:
     from pytest_caliper.collection import SpecFile
@@ -33,8 +33,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[UNOPENED] = {}
-    if config.getoption("caliper_record") and config.getoption("caliper_replay"):
-        state_of(config)  # raises the usage error even where no spec is met
+    config.stash[SETTINGS] = settings_of(config)  # a mistake in an option is told at once, whether a spec is met or not
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SpecFile | None:
@@ -60,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(specname="pytest_collection_modifyitems", trylast=True)
-def _specs_come_last(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_caliper_specs_come_last(config: pytest.Config, items: list[pytest.Item]) -> None:
     if STATE in config.stash:
         from pytest_caliper.selection import specs_last
 

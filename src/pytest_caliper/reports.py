@@ -33,6 +33,15 @@ class Gathering:
             return
         record = AttemptRecord.from_json(json.loads(text))
         self._session.reported(record)
+        if record.fatal is not None:
+            self._stop(f"no attempt can work: {record.fatal}")
+
+    def _stop(self, reason: str) -> None:
+        """End the run loop after this report, here or on the xdist controller."""
+        manager = self._session.config.pluginmanager
+        for name in ("session", "dsession"):
+            if (running := manager.get_plugin(name)) is not None:
+                running.shouldstop = reason
 
 
 def tell(item: pytest.Item, report: pytest.TestReport) -> None:

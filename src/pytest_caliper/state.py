@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_caliper.options import Settings, opted_in, settings_of
+from pytest_caliper.options import Settings, opted_in
 
 if TYPE_CHECKING:
     from pytest_caliper.ahead import Ahead
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_caliper.runtime import Runtime
     from pytest_caliper.session import Session
 
+SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
 STATE: pytest.StashKey[State] = pytest.StashKey()
 RECORD: pytest.StashKey[AttemptRecord] = pytest.StashKey()
 """On an item: the record of its attempt."""
@@ -40,7 +41,7 @@ class State:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.settings: Settings = settings_of(config)
+        self.settings: Settings = config.stash[SETTINGS]
         said = worker_input(config)
         self.worker: str | None = None if said is None else str(getattr(config, "workerinput")["workerid"])  # noqa: B009
         self.opted_in: bool = opted_in(config) if said is None else bool(said["opted_in"])
@@ -99,7 +100,7 @@ class State:
 
 
 def state_of(config: pytest.Config) -> State:
-    """The state of this process, made if need be. Raises pytest.UsageError for settings that contradict each other."""
+    """The state of this process, made if need be."""
     state = config.stash.get(STATE, None)
     if state is None:
         state = config.stash[STATE] = State(config)

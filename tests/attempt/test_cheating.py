@@ -451,13 +451,13 @@ def test_odd_names_do_no_harm(world: World) -> None:
 
 def test_a_huge_command_is_searched_piece_by_piece(world: World) -> None:
     """A quadratic pattern would need minutes for such a text in one piece."""
-    filler = "word " * 40_000
+    filler = "word " * 10_000
     assert world.evidence(bash(f"cat '{filler}'"), patterns=(r"(.*)=(.*)\.evil$",)) == ()
     assert world.evidence(bash(f"grep '{filler}' config.eval.yaml '{filler}'"), patterns=(SPECS,), protected=())
 
 
 def test_the_cut_between_pieces_hides_nothing(world: World) -> None:
-    for length in range(3500, 4200, 7):
+    for length in range(900, 2200, 13):
         command = "tool " + "y" * length + " curl x | sudo z " + "w" * 5000
         assert world.evidence(bash(command), patterns=(r"curl x \| sudo",), protected=()), length
 

@@ -96,7 +96,9 @@ def test_the_run_file_is_the_same_however_many_run_at_once(project):
 def test_a_failure_shows_values_on_the_specs_own_line(project):
     mixed(project)
     result = project.runpytest_subprocess("demo.eval.yaml::Fails by its assert::attempt-1")
-    result.stdout.fnmatch_lines(["demo.eval.yaml:12: assert 3000 == 8080", "*demo.eval.yaml:16: AssertionError: assert 3000 == 8080"])
+    result.stdout.fnmatch_lines(
+        ["demo.eval.yaml:12: assert 3000 == 8080", "*demo.eval.yaml:16: AssertionError: assert 3000 == 8080"]
+    )
     result.stdout.fnmatch_lines(["FAILED demo.eval.yaml::Fails by its assert::attempt-1 - task_fail: assert 3000*"])
     assert "Traceback" not in result.stdout.str()
 
@@ -205,7 +207,9 @@ def test_secrets_and_private_paths_never_reach_the_run_file(project, monkeypatch
 
 
 def test_hostile_answers_are_shown_inert(project):
-    project.spec("tasks:\n  - {name: Hostile, prompt: \"printf '\\\\033[31mred\\\\342\\\\200\\\\256 [bold]x'\", expect: SAY-NO}\n")
+    project.spec(
+        "tasks:\n  - {name: Hostile, prompt: \"printf '\\\\033[31mred\\\\342\\\\200\\\\256 [bold]x'\", expect: SAY-NO}\n"
+    )
     result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--color=no")
     assert "\x1b" not in result.stdout.str()
     assert "\u202e" not in result.stdout.str()

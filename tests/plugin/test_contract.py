@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -64,8 +65,8 @@ def test_opting_in(project, arguments, ini, runs):
     project.makefile(".ini", pytest=f"[pytest]\ncaliper_model = shell-agent\n{ini}\n")
     project.spec(SMALL)
     project.makepyfile(test_unit=UNIT)
-    result = project.runpytest(*arguments)
-    assert ("attempt" in result.stdout.str() or "caliper ==" in result.stdout.str() or bool(list(project.path.rglob("*.json")))) == runs
+    project.runpytest(*arguments)
+    assert bool(list(project.path.rglob("*.json"))) == runs
 
 
 def test_opting_in_by_the_environment_does_not_count(project, monkeypatch):
@@ -87,7 +88,9 @@ def test_specs_come_after_all_other_tests(project):
     project.makepyfile(test_zzz="def test_fails():\n    assert 0\n")
     result = project.runpytest("--caliper", "-x")
     result.assert_outcomes(failed=1)
-    assert not read_runs(project.path / "results") or read_runs(project.path / "results")[0]["task_results"] == []
+    assert not [
+        attempt for run in read_runs(project.path / "results") for task in run["task_results"] for attempt in task["attempts"]
+    ]
 
 
 def test_mistakes_are_collection_errors_on_their_lines_without_a_traceback(project):
@@ -156,15 +159,14 @@ def test_a_part_of_a_task_is_saved_as_partial_and_whole_tasks_by_name(project):
     result = project.runpytest_subprocess("demo.eval.yaml::First", "--caliper-k=1")
     assert result.ret == 0
     (path,) = [path for path in (project.path / "results").rglob("*.json") if path.parent.name != "partial"]
-    assert read_runs(path.parent)[-1]["run"]["selected_tasks"] == ["First"] or True
-    import json
-
     assert json.loads(path.read_text())["run"]["selected_tasks"] == ["First"]
 
 
 @pytest.mark.parametrize("extra", [[], ["-n2"]], ids=["pool", "n2"])
 def test_an_arm_without_a_usable_attempt_is_never_green(project, extra):
-    project.spec("tasks:\n  - {name: Sick, prompt: \"echo '!error down'\", expect: x}\n  - {name: Well, prompt: echo a, expect: x}\n")
+    project.spec(
+        "tasks:\n  - {name: Sick, prompt: \"echo '!error down'\", expect: x}\n  - {name: Well, prompt: echo a, expect: x}\n"
+    )
     result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", *extra)
     result.assert_outcomes(passed=2, skipped=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -203,10 +205,7 @@ def test_a_suite_without_specs_meets_nothing_of_the_plugin(pytester):
     pytester.makepyfile(UNIT)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     assert "caliper" not in result.stdout.str().replace("plugins: caliper", "").replace("caliper-", "")
-    assert {path.name for path in pytester.path.iterdir()} <= {
-        "test_a_suite_without_specs_meets_nothing_of_the_plugin.py",
-        "__pycache__",
-    }
+    assert not [path for path in pytester.path.rglob("*") if "caliper" in path.name.replace("meets_nothing_of_the_plugin", "")]
 
 
 def test_importing_the_plugin_imports_nothing_heavy():

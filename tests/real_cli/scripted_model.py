@@ -5,6 +5,7 @@ always holds; when none does, by the text "OK"). Conditions:
 
     tool_results N           how many tool results the request carries       min_tool_results N
     user "str"               in the last user message                        any / not_any "str"   anywhere in the body
+    all ["str", ...]         each of them anywhere in the body
     model "str"              in the model's name                             tools true/false      the request offers tools
     tool_offered "Name"      among the tools offered                         request N             the N-th model request, from 0
     max_uses N               this turn answers at most N times
@@ -75,6 +76,7 @@ def holds(turn: dict[str, Any], body: dict[str, Any], raw: str, index: int) -> b
             when.get("min_tool_results", 0) <= results,
             when.get("user", "") in user,
             when.get("any", "") in raw,
+            all(text in raw for text in when.get("all", ())),
             "not_any" not in when or when["not_any"] not in raw,
             when.get("model", "") in str(body.get("model", "")),
             when.get("tools", bool(tools)) == bool(tools),

@@ -17,7 +17,7 @@ from pytest_caliper.runs.records import Turn
 MAX_EVIDENCE = 20
 MAX_SHOWN = 200
 """Characters of the matched text in a line of evidence."""
-WINDOW, OVERLAP = 4096, 512
+WINDOW, OVERLAP = 2048, 512
 """Longer texts are searched piece by piece: a pattern that backtracks is quadratic in the length at least."""
 _NO_VARIABLES: Mapping[str, str] = {}
 

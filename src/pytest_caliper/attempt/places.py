@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -40,7 +40,7 @@ class Places:
                 if place.strip("/") and place.startswith("/"):
                     clean = scrubbed(place)
                     target = deep if clean.count("/") > 1 else shallow
-                    for spelling in (clean, json.dumps(clean)[1:-1], quote(clean), clean.replace("/", "\\/")):
+                    for spelling in _spellings(clean):
                         target.setdefault(spelling, word)
                     if target is deep:
                         slugs.setdefault(re.sub(r"[^A-Za-z0-9]", "-", clean), word)
@@ -58,3 +58,12 @@ class Places:
 
 def _longest_first(texts: Iterable[str]) -> list[str]:
     return sorted(texts, key=len, reverse=True)
+
+
+def _spellings(place: str) -> Iterator[str]:
+    """`place` as it is, inside JSON (three ways), and in a URL."""
+    yield place
+    yield json.dumps(place)[1:-1]
+    yield json.dumps(place, ensure_ascii=False)[1:-1]
+    yield place.replace("/", "\\/")
+    yield quote(place)

@@ -6,12 +6,14 @@ Everything above the invoker (parsing, file effects, cheat check, asserts, verdi
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from pytest_caliper.attempt.changes import FileEffect, Snapshot, apply_effects, file_effects, snapshot
+from pytest_caliper.attempt.changes import EffectsTooLarge, FileEffect, Snapshot, apply_effects, file_effects, snapshot
+from pytest_caliper.attempt.effects import PERMISSIONS
 from pytest_caliper.attempt.redaction import Redactor
 from pytest_caliper.contracts import AttemptPlan, Backend, EngineError, Invoker, JudgeRequest, RawOutput, Workspace
 from pytest_caliper.judging.autorater import judge_prompt_hash
@@ -138,7 +140,11 @@ class RecordingInvoker:
         raw = self._inner.agent(backend, plan, workspace)
         redactor = Redactor.from_environment(plan.env, (), {})
         said = _recorded(raw, workspace, redactor)
-        files = _files(before, workspace, redactor)
+        try:
+            files = _files(before, workspace, redactor)
+        except EffectsTooLarge as error:
+            self._refuse(path_of(plan), f"{path_of(plan)}: the recording was not kept: {error}")
+            return raw
         agent = AgentRecording(**{field.name: getattr(said, field.name) for field in fields(Recording)}, files=files)
         cassette = Cassette(identity=identity_of(plan), agent=agent, cli_version=raw.cli_version)
         self._keep(plan, _Pending(cassette, redactor))
@@ -147,7 +153,9 @@ class RecordingInvoker:
     def judge(self, backend: Backend, plan: AttemptPlan, workspace: Workspace, request: JudgeRequest) -> RawOutput:
         """Ask the judge and add its reply to the attempt's cassette."""
         raw = self._inner.judge(backend, plan, workspace, request)
-        pending = self._pending[path_of(plan)]
+        pending = self._pending.get(path_of(plan))
+        if pending is None:  # the agent's part could not be kept, or the agent was run by a harness of the user's own
+            return raw
         reply = _recorded(raw, workspace, pending.redactor)
         earlier = pending.cassette.judge.replies if pending.cassette.judge is not None else ()
         judge = JudgeRecording(identity=judge_identity_of(plan), replies=(*earlier[: request.number - 1], reply))
@@ -168,8 +176,8 @@ class RecordingInvoker:
 
     def _refuse(self, path: Path, problem: str) -> None:
         with self._lock:
-            if problem not in self.problems:
-                self.problems.append(problem)
+            self._pending.pop(path, None)
+            self.problems.append(problem)
         path.unlink(missing_ok=True)  # an older recording in its place would be taken for this one
 
 
@@ -211,10 +219,27 @@ def _files(before: Snapshot, workspace: Workspace, redactor: Redactor) -> tuple[
                 content = portable(redactor.redact(effect.data.decode("utf-8")), workspace)
             except UnicodeDecodeError:
                 content = effect.data
-        files.append(RecordedFile(path=effect.path, change=effect.change, mode=effect.mode, content=content, link=effect.link))
+        there = effect.change != "deleted"
+        files.append(
+            RecordedFile(
+                path=effect.path,
+                change=effect.change,
+                mode=stat.S_IMODE(effect.mode) & PERMISSIONS if there and effect.link is None else None,
+                content=content,
+                link=None if effect.link is None else portable(redactor.redact(effect.link), workspace),
+                directory=there and effect.is_directory,
+            )
+        )
     return tuple(files)
 
 
 def _effect(file: RecordedFile, workspace: Workspace) -> FileEffect:
     data = localised(file.content, workspace).encode("utf-8", "surrogatepass") if isinstance(file.content, str) else file.content
-    return FileEffect(path=file.path, change=file.change, mode=file.mode or 0o644, data=data, link=file.link)
+    kind, usual = (stat.S_IFDIR, 0o755) if file.directory else (0, 0o644)
+    return FileEffect(
+        path=file.path,
+        change=file.change,
+        mode=kind | (usual if file.mode is None else file.mode),
+        data=data,
+        link=None if file.link is None else localised(file.link, workspace),
+    )

@@ -18,7 +18,7 @@ class Shape:
     marker: str
     """Text that it always contains."""
     pattern: re.Pattern[str]
-    """Group `intro`, where there is one, is kept."""
+    """Its named groups, where there are any, are kept."""
 
 
 def _shape(kind: str, prefix: str, rest: str, *, after: str = "A-Za-z0-9") -> Shape:
@@ -27,12 +27,14 @@ def _shape(kind: str, prefix: str, rest: str, *, after: str = "A-Za-z0-9") -> Sh
     A JSON escape, a URL escape and an ANSI colour end in such characters, but a token may follow them.
     """
     told = re.escape(prefix)
-    start = rf"(?:(?<![{after}]{told})|(?<=\\[nrtbf]{told})|(?<=%[0-9A-Fa-f][0-9A-Fa-f]{told})|(?<=[0-9;\[]m{told}))"
-    return Shape(kind, prefix, re.compile(f"{told}{start}{rest}"))
+    escapes = (r"\\[nrtbf]", r"\\u[0-9A-Fa-f]{4}", r"%[0-9A-Fa-f]{2}", r"[0-9;\[]m")
+    start = "|".join([f"(?<![{after}]{told})", *(f"(?<={escape}{told})" for escape in escapes)])
+    return Shape(kind, prefix, re.compile(f"{told}(?:{start}){rest}"))
 
 
 _WORD = "A-Za-z0-9_-"
 _ARMOR = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_BREAK, _LINE = r"(?:\s|\\+[nr])", r"[A-Za-z0-9+/=]{30,}"
 _HEADER_VALUE = r"(?=[A-Za-z._~+/-]{0,200}[0-9])[A-Za-z0-9._~+/=-]{12,}"  # with a digit: else it is prose
 _PASSWORD = r"[^\s/@\"'\\$<{\[][^\s/@\"'\\]{0,255}"
 
@@ -42,7 +44,7 @@ SHAPES: tuple[Shape, ...] = (
         "PRIVATE KEY",
         re.compile(
             rf"-----BEGIN {_ARMOR}"
-            rf"(?:[^\"-]*(?:-(?!----)[^\"-]*)*-----END {_ARMOR}|(?:\s|\\+[nr]|[A-Za-z0-9+/=]{{30,}})+)"  # whole, or cut short
+            rf"(?:[^\"-]*(?:-(?!----)[^\"-]*)*-----END {_ARMOR}|{_BREAK}+{_LINE}(?:{_BREAK}|{_LINE})*)"  # whole, or cut short
         ),
     ),
     _shape("anthropic-key", "sk-ant-", rf"[{_WORD}]{{16,}}"),
@@ -65,14 +67,15 @@ SHAPES: tuple[Shape, ...] = (
     _shape("pypi-token", "pypi-", rf"[{_WORD}]{{40,}}", after=_WORD),
     _shape("jwt", "eyJ", rf"[{_WORD}]{{8,}}\.eyJ[{_WORD}]{{8,}}\.[{_WORD}]*", after=_WORD),
     Shape("bearer-token", "earer", re.compile(rf"(?P<intro>earer[ \t+]{{1,4}}){_HEADER_VALUE}")),
-    *(
-        Shape(
-            "credentials",
-            name,
-            re.compile(rf"(?P<intro>{name}\W{{1,8}}(?:(?:[Bb]asic|[Tt]oken)[ \t]{{1,4}})?){_HEADER_VALUE}"),
-        )
-        for name in ("uthorization", "api-key", "Api-Key")
+    Shape(
+        "credentials",
+        "uthorization",
+        re.compile(
+            rf"(?P<intro>uthorization\W{{1,8}})(?:(?P<scheme>(?:[Bb]asic|[Tt]oken)[ \t]{{1,4}})(?=[a-z+/]{{0,200}}[A-Z0-9])"
+            rf"[A-Za-z0-9._~+/=-]{{12,}}|{_HEADER_VALUE})"
+        ),
     ),
+    *(Shape("credentials", name, re.compile(rf"(?P<intro>{name}\W{{1,8}}){_HEADER_VALUE}")) for name in ("api-key", "Api-Key")),
     Shape("url-credentials", "://", re.compile(rf"(?P<intro>://)[^\s:/@\"'\\]{{0,128}}:{_PASSWORD}(?=@)")),
 )
 """In the order in which they are replaced: what is told more exactly comes first."""
@@ -83,7 +86,7 @@ def replace_shapes(text: str) -> tuple[str, int]:
     found = 0
     for shape in SHAPES:
         if shape.marker in text:
-            kept = r"\g<intro>" if "intro" in shape.pattern.groupindex else ""
+            kept = "".join(rf"\g<{name}>" for name in shape.pattern.groupindex)
             text, number = shape.pattern.subn(f"{kept}[redacted:{shape.kind}]", text)
             found += number
     return text, found

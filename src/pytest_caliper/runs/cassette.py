@@ -55,7 +55,7 @@ class JudgeIdentity:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedFile:
-    """What the agent did to one file below `work/`."""
+    """What the agent did to one file, link or directory below `work/`."""
 
     path: str
     """Relative to `work/`, with forward slashes; never leads out of it."""
@@ -63,9 +63,11 @@ class RecordedFile:
     mode: int | None = None
     """Permission bits afterwards; None when deleted and for a link."""
     content: str | bytes | None = None
-    """Text as it is (with placeholders), bytes for what is no text; None when deleted and for a link."""
+    """Text as it is (with placeholders), bytes for what is no text; None for anything but a file that is there."""
     link: str | None = None
-    """Where a symbolic link points; None for a file."""
+    """Where a symbolic link points (with placeholders); None for anything else."""
+    directory: bool = False
+    """Whether it is a directory now."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

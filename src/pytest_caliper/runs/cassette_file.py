@@ -126,6 +126,8 @@ def _file_to_json(file: RecordedFile) -> dict[str, Any]:
         out["mode"] = f"{file.mode:04o}"
     if file.link is not None:
         out["link"] = file.link
+    if file.directory:
+        out["directory"] = True
     if isinstance(file.content, str):
         out["text"] = file.content.split("\n")
     elif file.content is not None:
@@ -189,7 +191,7 @@ def _file(data: Mapping[str, Any]) -> RecordedFile:
         content = _lines(data["text"], "text")
     elif "base64" in data:
         content = base64.b64decode(_text(data["base64"], "base64"), validate=True)
-    elif change != "deleted" and "link" not in data:
+    elif change != "deleted" and "link" not in data and data.get("directory") is not True:
         raise ValueError(f"the content of {data['path']!r} is missing")
     mode = int(_text(data["mode"], "mode"), 8) & 0o777 if "mode" in data else None
     return RecordedFile(
@@ -198,6 +200,7 @@ def _file(data: Mapping[str, Any]) -> RecordedFile:
         mode=mode,
         content=content,
         link=_text_or_none(data.get("link"), "link"),
+        directory=data.get("directory") is True,
     )
 
 
