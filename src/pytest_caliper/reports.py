@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -93,9 +94,10 @@ def failure_representation(item: AttemptItem, excinfo: pytest.ExceptionInfo[Base
     representation: Any = excinfo.getrepr(style="value")
     representation.reprcrash.path = str(item.path)
     representation.reprcrash.lineno = item.task.line + 1
-    representation.reprcrash.message = f"{record.outcome}: {record.reason}"
+    representation.reprcrash.message = record.reason if record.outcome == "task_fail" else f"{record.outcome}: {record.reason}"
     return representation
 
 
 def _where_the_transcript_lies(item: AttemptItem) -> str:
-    return f"{item.plan.results} (in the run file, attempts of {item.key.task_id})"
+    shown = os.path.relpath(item.plan.results, item.config.invocation_params.dir)
+    return f"in the run file below {shown}, {item.key.task_id}, {item.name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -79,6 +80,7 @@ class Runtime:
         self.harness: Harness = StandardHarness(invoker=self.invoker, backends=backends)
         self.judge: Judge = StandardJudge(invoker=self.invoker, backends=backends, asserts=self.asserts)
         self._engines: dict[str, tuple[Engine, Engine]] = {}
+        self._rites = itertools.count(1)
 
     def _invoker(self) -> Invoker:
         if self.settings.replay:
@@ -130,7 +132,7 @@ class Runtime:
             return lifecycle.run(plan, workspace, harness or self.harness, judge or self.judge)
 
     def _last_rites(self) -> Processes:
-        return Processes(f"{self.processes.session_tag}-end")
+        return Processes(f"{self.processes.session_tag}-end-{next(self._rites)}")
 
     def _take_places(self, stack: ExitStack, spec: SpecPlan, plan: AttemptPlan) -> None:
         """Under xdist no pool spans the workers: files do what the pool does elsewhere."""

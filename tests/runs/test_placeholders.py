@@ -25,6 +25,8 @@ PIECES = st.sampled_from(
         "-",
         "2",
         "work",
+        "_SLUG",
+        "-tmp-caliper-a1-t-work",
         "/tmp",
         str(HERE.root),
         str(HERE.work),
@@ -57,6 +59,8 @@ def test_for_a_root_with_a_dollar_too(text: str) -> None:
         ("echo $WORK $HOMEBREW $$ROOT", "echo $$WORK $$HOMEBREW $$$$ROOT"),
         (f"${HERE.work}", "$$$WORK"),
         ("costs $5, $PATH", "costs $5, $PATH"),
+        (f"{HERE.home}/.claude/projects/-tmp-caliper-a1-t-work/memory", "$HOME/.claude/projects/$WORK_SLUG/memory"),
+        ("-tmp-caliper-a1-t-work2 $WORK_SLUG", "$ROOT_SLUG-work2 $$WORK_SLUG"),
     ],
 )
 def test_what_is_stored(text: str, stored: str) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from pytest_caliper.attempt.calls import read_call
 from pytest_caliper.attempt.named import MAX_PATH, Named, Names, resolve
@@ -19,6 +20,7 @@ MAX_SHOWN = 200
 """Characters of the matched text in a line of evidence."""
 WINDOW, OVERLAP = 2048, 512
 """Longer texts are searched piece by piece: a pattern that backtracks is quadratic in the length at least."""
+Directories: TypeAlias = tuple[tuple[str, str], ...]
 _NO_VARIABLES: Mapping[str, str] = {}
 
 
@@ -37,7 +39,8 @@ def find_cheating(
     calls count, not their results and not the answer; of a call, not the text that it writes. `variables` are further ones that
     the agent's shell knows. At most `MAX_EVIDENCE` lines.
     """
-    forbidden = [_Forbidden.compile(pattern, workspace) for pattern in patterns]
+    directories = tuple(_directories(workspace))
+    forbidden = [_Forbidden.compile(pattern, directories) for pattern in patterns]
     files = ProtectedFiles(protected, workspace)
     known = {"TMPDIR": str(workspace.tmp), "CALIPER_WORKDIR": str(workspace.work), **variables, "HOME": str(workspace.home)}
     evidence: dict[str, None] = {}
@@ -45,17 +48,17 @@ def find_cheating(
         if turn.role != "tool_use":
             continue
         names = read_call(turn, work=str(workspace.work), variables=known)
-        evidence.update(dict.fromkeys(_evidence(turn.tool_name or "tool", names, forbidden, files, workspace)))
+        evidence.update(dict.fromkeys(_evidence(turn.tool_name or "tool", names, forbidden, files, directories)))
         if len(evidence) >= MAX_EVIDENCE:
             break
     return tuple(evidence)[:MAX_EVIDENCE]
 
 
 def _evidence(
-    tool: str, names: Names, forbidden: Sequence[_Forbidden], files: ProtectedFiles, workspace: Workspace
+    tool: str, names: Names, forbidden: Sequence[_Forbidden], files: ProtectedFiles, directories: Directories
 ) -> Iterator[str]:
     words = tuple(dict.fromkeys(names.words))
-    forms = [(word, _forms(word, workspace)) for word in words] if forbidden else []
+    forms = [(word, _forms(word, directories)) for word in words] if forbidden else []
     for pattern in forbidden:
         hit = next((word.text for word, texts in forms if pattern.matches(texts)), None)
         hit = hit if hit is not None else next((found for text in names.commands if (found := pattern.find(text))), None)
@@ -88,11 +91,11 @@ class _Forbidden:
     """Directories to leave out of every text, with what stands for them."""
 
     @classmethod
-    def compile(cls, source: str, workspace: Workspace) -> _Forbidden:
+    def compile(cls, source: str, directories: Directories) -> _Forbidden:
         """A pattern that the workspace's own path already matches (`/tmp/`) would make every file of it forbidden: for such a one
         the paths below are told without it."""
         regex = re.compile(_without_leading_any(source))
-        own = [(directory, name) for directory, name in _directories(workspace) if regex.search(directory + "/")]
+        own = [(directory, name) for directory, name in directories if regex.search(directory + "/")]
         return cls(source=source, regex=regex, masks=tuple(own))
 
     def matches(self, texts: Sequence[str]) -> bool:
@@ -123,7 +126,7 @@ def _directories(workspace: Workspace) -> Iterator[tuple[str, str]]:
             yield spelling, name
 
 
-def _forms(word: Named, workspace: Workspace) -> list[str]:
+def _forms(word: Named, directories: Directories) -> list[str]:
     """`word` as written, as `./relative` and as absolute, without repetitions."""
     texts = [word.text, word.path]
     if not 0 < len(word.path) <= MAX_PATH or "\n" in word.path or word.path.startswith("-"):
@@ -132,7 +135,7 @@ def _forms(word: Named, workspace: Workspace) -> list[str]:
     texts.append(absolute)
     if not word.path.startswith(("/", "..")):
         texts.append(f"./{os.path.normpath(word.path)}")
-    for directory, name in _directories(workspace):
+    for directory, name in directories:
         if name == "." and absolute.startswith(directory + "/"):
             texts.append("." + absolute[len(directory) :])
     return list(dict.fromkeys(texts))

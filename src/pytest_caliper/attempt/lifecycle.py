@@ -68,7 +68,10 @@ class Lifecycle:
         """-> (error, seconds) of `cleanup:`; both None when the task has none."""
         if plan.task.cleanup is None or not workspace.work.is_dir():
             return None, None
-        processes = self.last_rites() if self.processes.cancelled else self.processes
+        processes = self.processes
+        if processes.cancelled:
+            processes = self.last_rites()
+            plan = replace(plan, tag=f"{processes.session_tag}/{plan.key.task_id}")
         try:
             done = run_hook("cleanup", plan.task.cleanup, plan=plan, workspace=workspace, processes=processes)
         finally:

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from urllib.parse import unquote, urlsplit
 
 MAX_PATH = 4096
@@ -117,13 +116,18 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
 
 def resolve(path: str, base: str) -> str:
     """`path` as an absolute one, `..` taken lexically."""
-    return _one_root(os.path.normpath(PurePath(base, path)))
+    return _one_root(os.path.normpath(joined(path, base)))
+
+
+def joined(path: str, base: str) -> str:
+    """`path`, behind `base` when it is relative."""
+    return path if path.startswith("/") else f"{base}/{path}"
 
 
 def real(path: str, base: str) -> str | None:
     """`path` as an absolute one, links followed as far as they exist; None when no file can have that name."""
     try:
-        return _one_root(os.path.realpath(PurePath(base, path)))
+        return _one_root(os.path.realpath(joined(path, base)))
     except (OSError, ValueError):
         return None
 

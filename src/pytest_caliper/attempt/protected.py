@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePath
 
-from pytest_caliper.attempt.named import MAX_PATH, Named, real, resolve
+from pytest_caliper.attempt.named import MAX_PATH, Named, joined, real, resolve
 from pytest_caliper.contracts import Workspace
 
 _GLOB = re.compile(r"[*?\[]")
@@ -40,6 +40,7 @@ class ProtectedFiles:
         root = {_fold(str(workspace.root)), _fold(os.path.realpath(workspace.root))}
         self._places: list[_Place] = []
         self._ids: dict[tuple[int, int], Path] = {}
+        self._real: dict[str, str | None] = {}
         for path in paths:
             names = dict.fromkeys((_fold(os.path.normpath(path)), _fold(os.path.realpath(path))))
             if any(_below(inside, name) for inside in root for name in names):
@@ -59,9 +60,9 @@ class ProtectedFiles:
 
     def match(self, named: Named) -> Path | None:
         """The first protected path that `named` is, is below of, or reads on its way; None when there is none."""
-        if not self._places or not 0 < len(named.path) <= MAX_PATH or "\0" in named.path:
+        if not self._places or not 0 < len(named.path) <= MAX_PATH or "\0" in named.path or named.path.startswith("-"):
             return None
-        for candidate in _spellings(named):
+        for candidate in self._spellings(named):
             for place in self._places:
                 if _below(candidate, place.name) or (named.walks and _walked(named, candidate, place)):
                     return place.path
@@ -69,20 +70,22 @@ class ProtectedFiles:
                     return place.path
         return self._same_file(named)
 
+    def _spellings(self, named: Named) -> Iterator[str]:
+        lexical = resolve(named.path, named.base)
+        yield _fold(lexical)
+        path = joined(named.path, named.base)
+        if path not in self._real:
+            self._real[path] = real(named.path, named.base)
+        followed = self._real[path]
+        if followed is not None and followed != lexical:
+            yield _fold(followed)
+
     def _same_file(self, named: Named) -> Path | None:
         try:
-            found = Path(named.base, named.path).stat()
+            found = os.stat(joined(named.path, named.base))  # noqa: PTH116 - for every word of every command
         except (OSError, ValueError):
             return None
         return self._ids.get((found.st_dev, found.st_ino))
-
-
-def _spellings(named: Named) -> Iterator[str]:
-    lexical = resolve(named.path, named.base)
-    yield _fold(lexical)
-    followed = real(named.path, named.base)
-    if followed is not None and followed != lexical:
-        yield _fold(followed)
 
 
 def _fold(path: str) -> str:

@@ -213,13 +213,14 @@ def _raw(recording: Recording, out: Path, workspace: Workspace, version: str | N
 def _files(before: Snapshot, workspace: Workspace, redactor: Redactor) -> tuple[RecordedFile, ...]:
     files = []
     for effect in file_effects(before, workspace.work):
-        content: str | bytes | None = effect.data
-        if effect.data is not None:
-            try:
-                content = portable(redactor.redact(effect.data.decode("utf-8")), workspace)
-            except UnicodeDecodeError:
-                content = effect.data
         there = effect.change != "deleted"
+        content: str | bytes | None = None
+        if there and effect.link is None and not effect.is_directory:
+            data = effect.data or b""  # None where even we may not read it
+            try:
+                content = portable(redactor.redact(data.decode("utf-8")), workspace)
+            except UnicodeDecodeError:
+                content = data
         files.append(
             RecordedFile(
                 path=effect.path,

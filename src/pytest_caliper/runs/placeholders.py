@@ -1,7 +1,9 @@
 """Texts that name an attempt's private directories, made independent of where those were.
 
-`$WORK`, `$HOME` and `$ROOT` stand for the directories. Literal dollars before one of these words are doubled, so that an odd
-number of dollars always ends in a placeholder and an even number never does: `localised` is the exact inverse of `portable`.
+`$WORK`, `$HOME` and `$ROOT` stand for the directories, `$WORK_SLUG` and so on for the names that Claude Code gives to what it keeps
+of a directory (its path, every character but letters and digits a `-`). Literal dollars before one of these words are doubled, so
+that an odd number of dollars always ends in a placeholder and an even number never does: `localised` is the exact inverse of
+`portable`.
 """
 
 from __future__ import annotations
@@ -10,7 +12,10 @@ import re
 from pathlib import Path
 from typing import Protocol
 
-_WORD = re.compile(r"(\$+)(WORK|HOME|ROOT)|\$+")
+_WORDS = r"(?:WORK|HOME|ROOT)(?:_SLUG)?"
+_WORD = re.compile(rf"(\$+)({_WORDS})|\$+")
+_SLUG_END = "(?![A-Za-z0-9])"
+_PATH_END = r"(?![\w-])"
 
 
 class PrivateDirectories(Protocol):
@@ -27,9 +32,9 @@ class PrivateDirectories(Protocol):
 def portable(text: str, workspace: PrivateDirectories) -> str:
     """`text` with the workspace's paths as placeholders. A path counts only where its last name ends: `…/work`, not `…/work2`."""
     words = {path: word for word, path in _paths(workspace).items()}
-    path_here = "|".join(map(re.escape, words))
+    path_here = "|".join(re.escape(path) + (_SLUG_END if path.startswith("-") else _PATH_END) for path in words)
     # The last alternative takes dollars that mean nothing, so that a long run of them is read once.
-    pattern = re.compile(rf"(\$*)({path_here})(?![\w-])|(\$+)(WORK|HOME|ROOT)|\$+")
+    pattern = re.compile(rf"(\$*)({path_here})|(\$+)({_WORDS})|\$+")
 
     def encode(match: re.Match[str]) -> str:
         before_path, path, before_word, word = match.groups()
@@ -54,6 +59,7 @@ def localised(text: str, workspace: PrivateDirectories) -> str:
 
 
 def _paths(workspace: PrivateDirectories) -> dict[str, str]:
-    """Word -> path, the longest path first: it is the one that a regular expression must try first."""
+    """Word -> path or slug, the longest first: it is the one that a regular expression must try first."""
     paths = {"WORK": str(workspace.work), "HOME": str(workspace.home), "ROOT": str(workspace.root)}
-    return dict(sorted(paths.items(), key=lambda item: -len(item[1])))
+    slugs = {f"{word}_SLUG": re.sub("[^A-Za-z0-9]", "-", path) for word, path in paths.items()}
+    return dict(sorted((paths | slugs).items(), key=lambda item: -len(item[1])))
