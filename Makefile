@@ -7,10 +7,10 @@ STAMP := $(VENV)/.installed
 .PHONY: demo test lint record-demo clean
 
 demo: $(STAMP)  ## the main job on recorded attempts: no agent, no key, no network
-	@$(BIN)/python -m pytest examples/quickstart --rootdir examples/quickstart -c examples/quickstart/pytest.ini \
-		--caliper-k=3 --caliper-baseline --caliper-replay -p no:cacheprovider; \
-	status=$$?; if [ $$status -eq 1 ]; then echo "(one recorded attempt fails on purpose; pytest therefore ends with 1)"; \
-	else exit $$status; fi
+	@$(BIN)/python -m pytest -p no:cacheprovider -c examples/quickstart/pytest.ini examples/quickstart/changelog.eval.yaml \
+		--caliper-k=3 --caliper-baseline --caliper-replay; \
+	status=$$?; if [ $$status -ne 1 ]; then echo "make demo: pytest should end with 1, not $$status" >&2; exit 2; fi; \
+	echo "As recorded: one attempt with the skill fails, so pytest ends with status 1."
 
 test: $(STAMP)  ## all tests; those that drive real agent CLIs are skipped with a reason where node is missing
 	$(BIN)/python -m pytest -n 2 $(ARGS)

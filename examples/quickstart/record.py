@@ -145,14 +145,18 @@ WITHOUT: dict[str, list[list[Turn]]] = {
         ],
         [
             look(),
-            write("# Changelog\n\n## Unreleased\n\n### Added\n\n- The `export` command can now write CSV files as well as JSON.\n"),
+            write(
+                "# Changelog\n\n## Unreleased\n\n### Added\n\n- The `export` command can now write CSV files as well as JSON.\n"
+            ),
             say("I've added a `CHANGELOG.md` with the new CSV export under **Unreleased → Added**."),
         ],
     ],
     BREAKING: [
         [
             read("I'll read the current changelog."),
-            edit("## Unreleased\n", "## Unreleased\n\n### Removed\n\n- The `--xml` flag of `export`. Use `--format=xml` instead.\n"),
+            edit(
+                "## Unreleased\n", "## Unreleased\n\n### Removed\n\n- The `--xml` flag of `export`. Use `--format=xml` instead.\n"
+            ),
             say("I noted the removal of `--xml` under **Unreleased → Removed**, with `--format=xml` as the replacement."),
         ],
         [  # without the skill it works now and then
@@ -165,7 +169,10 @@ WITHOUT: dict[str, list[list[Turn]]] = {
         ],
         [  # marked, but readers are left alone with it: this one the judge must notice
             read("Let me look at what's there."),
-            edit("## Unreleased\n", "## Unreleased\n\n### BREAKING CHANGES\n\n- Dropped the deprecated `--xml` flag from `export`.\n"),
+            edit(
+                "## Unreleased\n",
+                "## Unreleased\n\n### BREAKING CHANGES\n\n- Dropped the deprecated `--xml` flag from `export`.\n",
+            ),
             say("Done. The removal of `--xml` is listed under BREAKING CHANGES; people should use `--format=xml` from now on."),
         ],
     ],

@@ -18,6 +18,7 @@ def finish(session: pytest.Session, state: State) -> None:
     if state.session is None or session.config.getoption("collectonly"):
         return
     state.close()
+    state.session.problems += state.unkept
     state.session.finish()
     if state.session.problems and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

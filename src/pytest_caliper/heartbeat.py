@@ -16,8 +16,8 @@ class Heartbeat:
     The copy is made when the heartbeat is made: pytest's capture, which comes later, does not get the line.
     """
 
-    def __init__(self, running: Callable[[], list[tuple[str, float]]], interval_s: float = INTERVAL_S) -> None:
-        self._running, self._interval = running, interval_s
+    def __init__(self, running: Callable[[], list[tuple[str, float]]], interval_s: float | None = None) -> None:
+        self._running, self._interval = running, INTERVAL_S if interval_s is None else interval_s
         self._last = time.monotonic()
         self._over = threading.Event()
         self._out = os.dup(2)

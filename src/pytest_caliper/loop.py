@@ -18,10 +18,12 @@ from pytest_caliper.contracts import Engine, EngineError
 from pytest_caliper.heartbeat import Heartbeat
 from pytest_caliper.options import is_spec
 from pytest_caliper.preflight import check
+from pytest_caliper.reports import Gathering
 from pytest_caliper.selection import collected_specs
 from pytest_caliper.spec.model import SpecError
 from pytest_caliper.spec.names import node_name
 from pytest_caliper.state import HEARTBEAT, State, state_of
+from pytest_caliper.terminal import shows_progress
 
 if TYPE_CHECKING:
     from pytest_caliper.planning import SpecPlan
@@ -50,7 +52,7 @@ def attempts(session: pytest.Session) -> Iterator[None]:
         stack.callback(ahead.close)
         stack.enter_context(terminable())
         if state.worker is None:
-            stack.enter_context(_heartbeat(config, ahead))
+            stack.enter_context(_heartbeat(config, _running_of(ahead)))
         yield
 
 
@@ -61,6 +63,9 @@ def controller_saw(config: pytest.Config, ids: Sequence[str]) -> None:
         return
     stack = ExitStack()
     stack.enter_context(terminable())
+    gathering = config.pluginmanager.get_plugin("caliper-session")
+    if isinstance(gathering, Gathering):
+        stack.enter_context(_heartbeat(config, gathering.running))
     config.add_cleanup(stack.close)
     known = _keys_by_nodeid(config, state, ids)
     keys = [known[nodeid] for nodeid in ids if nodeid in known]
@@ -126,12 +131,12 @@ def terminable() -> Iterator[None]:
 
 
 @contextmanager
-def _heartbeat(config: pytest.Config, ahead: Ahead) -> Iterator[None]:
+def _heartbeat(config: pytest.Config, running: Callable[[], list[tuple[str, float]]]) -> Iterator[None]:
     """Speaks where no terminal shows progress, or when asked to be verbose."""
-    if config.get_terminal_writer().hasmarkup and config.get_verbosity() < 1:
+    if config.get_verbosity() < 0 or (shows_progress(config) and config.get_verbosity() < 1):
         yield
         return
-    heartbeat = config.stash[HEARTBEAT] = Heartbeat(_running_of(ahead))
+    heartbeat = config.stash[HEARTBEAT] = Heartbeat(running)
     try:
         yield
     finally:

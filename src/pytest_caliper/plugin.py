@@ -134,6 +134,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if worker_input(session.config) is not None:
         unopened = session.config.stash[UNOPENED]
         session.config.workeroutput["caliper_unopened"] = list(unopened)  # type: ignore[attr-defined]
+        session.config.workeroutput["caliper_unkept"] = [] if state is None else list(state.unkept)  # type: ignore[attr-defined]
     elif state is not None and state.session is not None:
         from pytest_caliper.ending import finish
 
@@ -159,8 +160,11 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001
-    for path in getattr(node, "workeroutput", None) and node.workeroutput.get("caliper_unopened") or ():
+    said = getattr(node, "workeroutput", None) or {}  # a worker that crashed said nothing
+    for path in said.get("caliper_unopened", ()):
         node.config.stash[UNOPENED][path] = None
+    if STATE in node.config.stash:
+        node.config.stash[STATE].unkept += said.get("caliper_unkept", ())
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +24,20 @@ class Gathering:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._begun: dict[str, float] = {}
+
+    def running(self) -> list[tuple[str, float]]:
+        """(node id, seconds so far) of the items that xdist workers run now."""
+        now = time.monotonic()
+        return [(nodeid, now - begun) for nodeid, begun in list(self._begun.items())]
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """An item begins, here or in a worker."""
+        self._begun[nodeid] = time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """An item has ended."""
+        self._begun.pop(nodeid, None)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One record per report of an attempt's call phase."""

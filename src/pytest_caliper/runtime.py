@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -138,18 +139,30 @@ class Runtime:
         """Under xdist no pool spans the workers: files do what the pool does elsewhere."""
         if self.worker is None:
             return
-        directory = Path(tempfile.gettempdir()) / f"{PREFIX}{self.session.id}-places"
+        directory = self._places
         if spec.shares_paths(plan.task):
             group = f"task-{self.session.run_id(plan.spec_path)}-{plan.task.task_id}"
             stack.enter_context(held(directory, group, 1, lambda: self.processes.cancelled))
         if self.settings.workers_said:
             stack.enter_context(held(directory, "worker", self.settings.workers, lambda: self.processes.cancelled))
 
+    @property
+    def unkept(self) -> list[str]:
+        """Why recordings could not be kept, a line each."""
+        return self.invoker.problems if isinstance(self.invoker, RecordingInvoker) else []
+
+    @property
+    def _places(self) -> Path:
+        """The directory of the files that xdist workers of this session share."""
+        return Path(tempfile.gettempdir()) / f"{PREFIX}{self.session.id}-places"
+
     def close(self) -> None:
-        """End every process of ours and remove the temporary root."""
+        """End every process of ours and remove what is temporary."""
         try:
             self.asserts.close()
             self.processes.close()
         finally:
             if self._root is not None:
                 remove(self._root)
+            if self.worker is None:  # the controller ends last
+                shutil.rmtree(self._places, ignore_errors=True)

@@ -50,6 +50,8 @@ class State:
         self.session: Session | None = None
         """Where results are gathered and written; None in an xdist worker."""
         self.ahead: Ahead | None = None
+        self.unkept: list[str] = []
+        """Why recordings could not be kept, here and in xdist workers that ended."""
         self._runtime: Runtime | None = None
         self._backends: Mapping[str, Backend] | None = None
         if said is None:
@@ -97,6 +99,7 @@ class State:
         runtime, self._runtime = self._runtime, None
         if runtime is not None:
             runtime.close()
+            self.unkept += runtime.unkept
 
 
 def state_of(config: pytest.Config) -> State:

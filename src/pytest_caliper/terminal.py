@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,9 @@ PROBE = "✓✗⊘✂Δ—…"
 
 def style_of(config: pytest.Config) -> Style:
     """Width, colour and alphabet of pytest's own terminal writer, so that its precedence of --color and NO_COLOR holds."""
-    writer = config.get_terminal_writer()
+    writer = _writer(config)
+    if writer is None:
+        return Style(width=80, color=False, unicode=True)
     encoding = getattr(getattr(writer, "_file", sys.stdout), "encoding", None) or "utf-8"
     try:
         PROBE.encode(encoding)
@@ -22,3 +25,15 @@ def style_of(config: pytest.Config) -> Style:
     else:
         unicode = True
     return Style(width=writer.fullwidth, color=writer.hasmarkup, unicode=unicode)
+
+
+def shows_progress(config: pytest.Config) -> bool:
+    """Whether somebody sits before a terminal that shows how the run goes on."""
+    writer = _writer(config)
+    return writer is not None and writer.hasmarkup
+
+
+def _writer(config: pytest.Config) -> Any:
+    """pytest's terminal writer; None with `-p no:terminal`, where asking the config for it fails."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return None if reporter is None else config.get_terminal_writer()

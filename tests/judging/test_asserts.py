@@ -262,9 +262,9 @@ def test_attempt_is_available(bench: AssertBench) -> None:
             "assert attempt.tool_calls[0].output == 'clean'",
             "assert attempt.tool_calls[1].input == {'text': 'hi', 'n': [1]}",
             "assert attempt.tool_calls[1].output is None",
-            "assert attempt.commands == ('git status',)",
-            "assert attempt.files == ('out/a.txt',)",
-            "assert attempt.skills == ('greet',)",
+            "assert attempt.commands == ['git status']",
+            "assert attempt.files == ['out/a.txt']",
+            "assert attempt.skills == ['greet']",
             "assert attempt.usage.input_tokens == 3",
             "assert attempt.usage.cache_read_tokens is None",
             "assert attempt.usage.total_tokens == 7",
@@ -296,3 +296,8 @@ def test_code_that_is_no_code_is_no_verdict(bench: AssertBench) -> None:
     plan = bench.plan()
     outcome = bench.runner.run(b"nonsense", plan=plan, workspace=make_workspace(plan.root), attempt={})
     assert outcome.passed is None
+
+
+def test_evidence_says_the_same_wherever_objects_lie(bench: AssertBench) -> None:
+    outcomes = [bench.run(f"kept = [object() for _ in range({n})]\nthing = object()\nassert thing is None") for n in (1, 999)]
+    assert all("<object object at 0x…>" in outcome.evidence for outcome in outcomes)

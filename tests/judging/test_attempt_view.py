@@ -46,18 +46,18 @@ def test_results_meet_their_calls(turns: tuple[Turn, ...], outputs: list[str | N
 @pytest.mark.parametrize(
     ("turn", "commands"),
     [
-        (use("Bash", command="git log"), ("git log",)),
-        (use("run_shell_command", command="ls"), ("ls",)),
-        (use("terminal", command="ls"), ("ls",)),
-        (use("shell", command=["git", "commit", "-m", "a b"]), ("git commit -m 'a b'",)),
-        (use("command_execution", command="/bin/bash -lc 'git status -s'"), ("git status -s",)),
-        (use("shell", command=["bash", "-lc", 'echo "it\'s"']), ('echo "it\'s"',)),
-        (use("command_execution", command="/bin/bash -lc 'not closed"), ("/bin/bash -lc 'not closed",)),
-        (use("Bash", command="bash -c 'x'"), ("bash -c 'x'",)),
-        (use("exec_command", cmd="ls"), ("ls",)),
-        (use("Bash", command=7), ()),
-        (use("Bash"), ()),
-        (use("Write", command="no shell"), ()),
+        (use("Bash", command="git log"), ["git log"]),
+        (use("run_shell_command", command="ls"), ["ls"]),
+        (use("terminal", command="ls"), ["ls"]),
+        (use("shell", command=["git", "commit", "-m", "a b"]), ["git commit -m 'a b'"]),
+        (use("command_execution", command="/bin/bash -lc 'git status -s'"), ["git status -s"]),
+        (use("shell", command=["bash", "-lc", 'echo "it\'s"']), ['echo "it\'s"']),
+        (use("command_execution", command="/bin/bash -lc 'not closed"), ["/bin/bash -lc 'not closed"]),
+        (use("Bash", command="bash -c 'x'"), ["bash -c 'x'"]),
+        (use("exec_command", cmd="ls"), ["ls"]),
+        (use("Bash", command=7), []),
+        (use("Bash"), []),
+        (use("Write", command="no shell"), []),
     ],
 )
 def test_commands(turn: Turn, commands: tuple[str, ...]) -> None:
@@ -70,7 +70,7 @@ def test_files_and_workdir() -> None:
         ChangedFile(path="ä/b", change="deleted", size=0),
     )
     seen = view(changed_files=changed)
-    assert seen.files == ("a.txt", "ä/b")
+    assert seen.files == ["a.txt", "ä/b"]
     assert seen.workdir == Path("/tmp/root/work")
     assert seen.usage is None
 

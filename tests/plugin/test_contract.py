@@ -233,3 +233,28 @@ def test_junit_has_every_attempt(project):
     text = (project.path / "out.xml").read_text()
     assert 'tests="2"' in text
     assert 'name="attempt-1"' in text
+
+
+@pytest.mark.parametrize("extra", [["-p", "no:terminal"], ["-p", "no:xdist"], ["-q"], ["--no-summary"], ["--color=yes"], ["-vv"]])
+def test_reporting_options_change_what_is_shown_only(project, extra):
+    project.spec(SMALL + "  - {name: Bad, prompt: echo c, expect: SAY-NO}\n")
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", *extra)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert len(read_runs(project.path / "results")) == 1
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+
+
+def test_quiet_is_one_line_per_spec(project):
+    project.spec(SMALL)
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "-q")
+    result.stdout.fnmatch_lines(["demo.eval.yaml: 100.0% [[]34.2, 100.0[]] 2/2 usable 2/2"])
+
+
+def test_an_ascii_terminal_gets_ascii(project, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    monkeypatch.setenv("PYTHONUTF8", "0")
+    project.spec("tasks:\n  - {name: Bär, prompt: echo ü, expect: SAY-NO}\n")
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-baseline", "-v")
+    assert result.ret == 1
+    result.stdout.str().encode("ascii")
+    assert "INTERNALERROR" not in result.stdout.str()

@@ -66,14 +66,15 @@ class Lifecycle:
 
     def _clean_up(self, plan: AttemptPlan, workspace: Workspace) -> tuple[str | None, float | None]:
         """-> (error, seconds) of `cleanup:`; both None when the task has none."""
-        if plan.task.cleanup is None or not workspace.work.is_dir():
+        script = plan.task.cleanup
+        if script is None or not workspace.work.is_dir():
             return None, None
         processes = self.processes
         if processes.cancelled:
             processes = self.last_rites()
             plan = replace(plan, tag=f"{processes.session_tag}/{plan.key.task_id}")
         try:
-            done = run_hook("cleanup", plan.task.cleanup, plan=plan, workspace=workspace, processes=processes)
+            done = run_hook("cleanup", script, plan=plan, workspace=workspace, processes=processes)
         finally:
             if processes is not self.processes:
                 processes.close()

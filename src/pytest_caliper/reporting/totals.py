@@ -108,8 +108,7 @@ def _saved(run: Run, style: Style) -> list[Text]:
     path = Text(style.foreign(one_line(run.saved)))
     if _KEY + path.cell_len <= style.width:
         return _fact("Saved", path, style)
-    # A path in one piece can be copied.
-    return [Text("Saved", style="dim"), *wrapped(path, style)]
+    return [Text("Saved", style="dim"), path]  # in one piece, whatever the width: so it can be copied
 
 
 def _fact(key: str, text: Text, style: Style, arm: str = "") -> list[Text]:
