@@ -71,7 +71,7 @@ class Ahead:
         self._state = state
         self._maxfail = state.config.getoption("maxfail") or 0
         self._failed = 0
-        self._waiting = [] if at_turn_only else _rounds(items, state)
+        self._waiting = [] if at_turn_only else _rounds(items)
         self._pumped_at = -1
         self._workspaces: dict[AttemptItem, Workspace] = {}
         self.live: set[Any] = set()
@@ -183,15 +183,15 @@ class Ahead:
             self.pool.join(1.0)
 
 
-def _rounds(items: list[AttemptItem], state: State) -> list[AttemptItem]:
+def _rounds(items: list[AttemptItem]) -> list[AttemptItem]:
     """Attempt 1 of every task before attempt 2 of any; in a round the longest expected first, arms of a task together."""
-    expected = _expected_seconds(items, state)
+    expected = _expected_seconds(items)
     order = {item: n for n, item in enumerate(items)}
     task_of: Callable[[AttemptItem], tuple[str, str]] = lambda item: (item.key.spec, item.key.task_id)  # noqa: E731
     return sorted(items, key=lambda item: (item.key.attempt, -expected.get(task_of(item), 0.0), order[item]))
 
 
-def _expected_seconds(items: list[AttemptItem], state: State) -> dict[tuple[str, str], float]:
+def _expected_seconds(items: list[AttemptItem]) -> dict[tuple[str, str], float]:
     """(spec, task id) -> mean seconds of its attempts in the spec's last run; nothing where there is no last run."""
     from pytest_caliper.runs.reading import RunFileError, latest_run, load_run
 

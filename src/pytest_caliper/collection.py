@@ -109,7 +109,7 @@ class AttemptItem(pytest.Function):
         path, line, _ = self.location
         return f"{path}:{(line or 0) + 1}"
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002
         """An attempt's failure as people need it; anything else as pytest shows it."""
         if isinstance(excinfo.value, AttemptFailed):
             from pytest_caliper.reports import failure_representation

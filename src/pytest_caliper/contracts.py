@@ -84,6 +84,8 @@ class AttemptPlan:
     """`<session>/<attempt>`: carried in the environment of every process of the attempt."""
     transcript_path: Path
     """Side file that the attempt writes its redacted transcript to."""
+    project: Path | None = None
+    """The directory that the spec's project is known by; None where nobody said."""
     assert_code: bytes | None = None
     """`judging.assertion.compile_assertion` of the task's assertion."""
 

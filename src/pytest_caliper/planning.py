@@ -17,10 +17,10 @@ from pytest_caliper.runs.cassette import cassette_directory
 from pytest_caliper.runs.place import project_of, results_directory
 from pytest_caliper.runs.records import Arm, AttemptKey
 from pytest_caliper.sources import resolve_skills
+from pytest_caliper.spec.files import files_named
 from pytest_caliper.spec.loading import load_spec
 from pytest_caliper.spec.model import Diagnostic, EngineDefault, Spec, Task
 from pytest_caliper.spec.paths import absolute_paths
-from pytest_caliper.spec.files import files_named
 
 if TYPE_CHECKING:
     from pytest_caliper.options import Settings
@@ -152,6 +152,7 @@ class SpecPlan:
             root=root / run / name,
             tag=f"{tag}/{run}-{name}",
             transcript_path=self.transcripts(session) / f"{name}.jsonl",
+            project=self.project,
             assert_code=self._codes.get(key.task_id),
         )
 

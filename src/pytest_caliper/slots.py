@@ -1,10 +1,13 @@
-"""Places shared by processes: at most N holders of a name, whoever they are. Used under xdist, where no pool spans the workers."""
+"""Places shared by processes: at most N holders of a name, whoever they are.
+
+Used under xdist, where no pool spans the workers.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pytest_caliper.contracts import Cancelled
@@ -21,8 +24,8 @@ def held(directory: Path, name: str, places: int, cancelled: Callable[[], bool])
     import fcntl
 
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files = [open(directory / f"{name}-{n}", "ab") for n in range(places)]
-    try:
+    with ExitStack() as opened:
+        files = [opened.enter_context(open(directory / f"{name}-{n}", "ab")) for n in range(places)]
         while True:
             for file in files:
                 try:
@@ -34,6 +37,3 @@ def held(directory: Path, name: str, places: int, cancelled: Callable[[], bool])
             if cancelled():
                 raise Cancelled
             time.sleep(POLL_S)
-    finally:
-        for file in files:
-            file.close()

@@ -275,7 +275,7 @@ def tree(root: Path) -> dict[str, object]:
     for path in sorted(root.rglob("*")):
         found = path.lstat()
         kind = "link" if path.is_symlink() else "dir" if path.is_dir() else "file"
-        content = os.readlink(path) if kind == "link" else None if kind == "dir" else path.read_bytes()  # noqa: PTH115
+        content = os.readlink(path) if kind == "link" else None if kind == "dir" else path.read_bytes()
         out[str(path.relative_to(root))] = (kind, 0 if kind == "link" else stat.S_IMODE(found.st_mode), content)
     return out
 

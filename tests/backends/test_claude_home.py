@@ -251,7 +251,7 @@ class FakeKeychain:
         self.secrets = secrets
         self.asked: list[str] = []
 
-    def __call__(self, service: str, env: Mapping[str, str]) -> str | None:  # noqa: ARG002
+    def __call__(self, service: str, env: Mapping[str, str]) -> str | None:
         self.asked.append(service)
         return self.secrets.get(service)
 

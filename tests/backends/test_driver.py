@@ -34,10 +34,10 @@ class ShellBackend:
     def agent_command(self, plan: AttemptPlan, workspace: Workspace, cli: CliInfo) -> Command:
         return Command(argv=(str(cli.path), "-c", plan.task.prompt), cwd=workspace.work, env=dict(plan.env), stdin=b"from stdin")
 
-    def read_agent(self, raw: RawOutput, plan: AttemptPlan, workspace: Workspace) -> HarnessResult:  # noqa: ARG002
+    def read_agent(self, raw: RawOutput, plan: AttemptPlan, workspace: Workspace) -> HarnessResult:
         return HarnessResult(answer=raw.stdout.read_text(), finished=raw.exit_code == 0, timed_out=raw.cause == "timeout")
 
-    def judge_command(self, request: JudgeRequest, engine: Any, env: Any, home: Path, cli: CliInfo) -> Command:  # noqa: ARG002
+    def judge_command(self, request: JudgeRequest, engine: Any, env: Any, home: Path, cli: CliInfo) -> Command:
         home.mkdir()
         return Command(argv=(str(cli.path), "-c", request.prompt), cwd=home, env=dict(env))
 

@@ -194,7 +194,7 @@ def test_no_cassette_is_the_callers_to_explain(tmp_path: Path) -> None:
 
 def test_a_fitting_recording_is_not_stale() -> None:
     assert stale_reason(cassette(), IDENTITY) is None
-    assert judge_stale_reason(cassette(), JUDGE) is None
+    assert judge_stale_reason(REPLIES, JUDGE) is None
 
 
 @pytest.mark.parametrize(
@@ -230,13 +230,10 @@ def test_setup_is_not_compared_where_it_is_not_known() -> None:
     ],
 )
 def test_the_judge_goes_stale_on_its_own(change: dict[str, Any], named: str) -> None:
-    reason = judge_stale_reason(cassette(), replace(JUDGE, **change))
+    reason = judge_stale_reason(REPLIES, replace(JUDGE, **change))
     assert reason is not None
     assert named in reason
 
-
-def test_no_judge_was_recorded() -> None:
-    assert "no judge's reply" in str(judge_stale_reason(replace(cassette(), judge=None), JUDGE))
 
 
 def test_a_skill_with_another_file_or_content_has_another_hash() -> None:

@@ -76,3 +76,37 @@ def test_a_recording_moves_to_another_workspace() -> None:
 def test_a_long_run_of_dollars_is_read_once() -> None:
     text = "$" * 300_000
     assert localised(portable(text, HERE), HERE) == text
+
+
+OUTER = {"PROJECT": Path("/app"), "SPEC_DIR": Path("/app/evals/x")}
+
+
+@given(TEXTS.map(lambda text: text.replace("/tmp", "/app").replace("-", "$SPEC_DIR")))
+def test_localised_is_the_inverse_with_the_project_too(text: str) -> None:
+    assert localised(portable(text, HERE, OUTER), HERE, OUTER) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("cat /app/evals/x/a.eval.yaml /app/.caliper", "cat $SPEC_DIR/a.eval.yaml $PROJECT/.caliper"),
+        ("/opt/app /app2 /apps ./app /app/evals/xy", "/opt/app /app2 /apps ./app $PROJECT/evals/xy"),
+        (r'{"text":"see\n/app/README","path":"/app"}', r'{"text":"see\n$PROJECT/README","path":"$PROJECT"}'),
+        ("echo $PROJECT $/app", "echo $$PROJECT $$$PROJECT"),
+    ],
+)
+def test_the_spec_and_its_project(text: str, stored: str) -> None:
+    assert portable(text, HERE, OUTER) == stored
+    assert localised(stored, HERE, OUTER) == text
+
+
+def test_a_recording_is_read_in_another_project() -> None:
+    stored = portable("/app/evals/x/a /app/b", HERE, OUTER)
+
+    assert localised(stored, THERE, {"SPEC_DIR": Path("/home/u/p"), "PROJECT": Path("/home/u/p")}) == "/home/u/p/a /home/u/p/b"
+    assert localised(stored, THERE) == "$SPEC_DIR/a $PROJECT/b"
+
+
+def test_where_spec_and_project_lie_in_one_directory_the_spec_counts() -> None:
+    one = Path("/srv/one")
+    assert portable("/srv/one/a", HERE, {"SPEC_DIR": one, "PROJECT": one}) == "$SPEC_DIR/a"

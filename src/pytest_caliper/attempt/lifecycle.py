@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_caliper.attempt import outcome as outcomes
@@ -113,8 +113,8 @@ class _Course:
     plan: AttemptPlan
     workspace: Workspace
     processes: Processes
-    result: HarnessResult = HarnessResult(answer="", finished=False)
-    verdict: Verdict = Verdict()
+    result: HarnessResult = field(default_factory=lambda: HarnessResult(answer="", finished=False))
+    verdict: Verdict = field(default_factory=Verdict)
     evidence: tuple[str, ...] = ()
     setup_s: float | None = None
     agent_s: float | None = None

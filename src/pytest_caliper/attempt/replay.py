@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from contextlib import suppress
+from dataclasses import fields, replace
 from pathlib import Path
 
-from pytest_caliper.attempt.changes import EffectsTooLarge, FileEffect, Snapshot, apply_effects, file_effects, snapshot
+from pytest_caliper.attempt.changes import EffectsTooLarge, FileEffect, apply_effects, file_effects, snapshot
 from pytest_caliper.attempt.effects import PERMISSIONS
 from pytest_caliper.attempt.redaction import Redactor
 from pytest_caliper.contracts import AttemptPlan, Backend, EngineError, Invoker, JudgeRequest, RawOutput, Workspace
@@ -78,7 +78,7 @@ def check_cassettes(plans: Iterable[AttemptPlan]) -> tuple[list[str], list[str]]
             continue
         if reason := stale_reason(cassette, identity_of(plan)):
             mistakes.append(f"{path}: {reason}")
-        elif cassette.judge is not None and (reason := judge_stale_reason(cassette, judge_identity_of(plan))):
+        elif cassette.judge is not None and (reason := judge_stale_reason(cassette.judge, judge_identity_of(plan))):
             notes.append(f"{path.parent.name}/{path.name}: the judge's reply was {reason}")
     return mistakes, notes
 
@@ -91,20 +91,22 @@ class ReplayInvoker:
         cassette = self._read(plan)
         if reason := stale_reason(cassette, identity_of(plan)):
             raise EngineError(f"{path_of(plan)}: {reason}")
-        effects = [_effect(file, workspace) for file in cassette.agent.files]
+        effects = [_effect(file, plan, workspace) for file in cassette.agent.files]
         apply_effects(effects, workspace.work)
-        return _raw(cassette.agent, workspace.root / "agent.out", workspace, cassette.cli_version)
+        return _raw(cassette.agent, workspace.root / "agent.out", plan, workspace, cassette.cli_version)
 
     def judge(self, backend: Backend, plan: AttemptPlan, workspace: Workspace, request: JudgeRequest) -> RawOutput:  # noqa: ARG002
         """The recorded reply. Raises EngineError when it answers another question, or when none was recorded."""
-        cassette = self._read(plan)
-        if reason := judge_stale_reason(cassette, judge_identity_of(plan)):
-            raise EngineError(f"{path_of(plan).name}: the judge's reply was {reason}")
-        replies = cassette.judge.replies if cassette.judge is not None else ()
+        cassette, name = self._read(plan), path_of(plan).name
+        if cassette.judge is None:
+            raise EngineError(f"{name}: no judge's reply was recorded; record again with --caliper-record")
+        if reason := judge_stale_reason(cassette.judge, judge_identity_of(plan)):
+            raise EngineError(f"{name}: the judge's reply was {reason}")
+        replies = cassette.judge.replies
         if request.number > len(replies):
-            raise EngineError(f"{path_of(plan).name}: the judge was asked once more than was recorded; record again")
+            raise EngineError(f"{name}: the judge was asked once more than was recorded; record again")
         out = workspace.root / f"judge-{request.number}.out"
-        return _raw(replies[request.number - 1], out, workspace, cassette.judge_cli_version)
+        return _raw(replies[request.number - 1], out, plan, workspace, cassette.judge_cli_version)
 
     @staticmethod
     def _read(plan: AttemptPlan) -> Cassette:
@@ -116,93 +118,119 @@ class ReplayInvoker:
             raise EngineError(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """A cassette that may still get its judge's replies."""
-
-    cassette: Cassette
-    redactor: Redactor
-
-
 class RecordingInvoker:
-    """Runs the real thing and keeps it. A recording that cannot be kept does not spoil the attempt: see `problems`."""
+    """Runs the real thing and keeps it; no two attempts share a cassette, so threads do not meet. A recording that cannot be kept does not spoil the attempt: see `problems`."""
 
     def __init__(self, inner: Invoker) -> None:
         self._inner = inner
-        self._lock = threading.Lock()
-        self._pending: dict[Path, _Pending] = {}
+        self._kept: set[Path] = set()
+        """Cassettes of this session, which may still get their judge's replies."""
         self.problems: list[str] = []
         """Why recordings could not be kept, a line each."""
 
     def agent(self, backend: Backend, plan: AttemptPlan, workspace: Workspace) -> RawOutput:
         """Run the agent and record its stream, its end and what it changed."""
-        before = snapshot(workspace.work)
+        before, path = snapshot(workspace.work), path_of(plan)
         raw = self._inner.agent(backend, plan, workspace)
-        redactor = Redactor.from_environment(plan.env, (), {})
-        said = _recorded(raw, workspace, redactor)
+        teller = _Teller(plan, workspace)
+        said = teller.recorded(raw)
         try:
-            files = _files(before, workspace, redactor)
+            files = tuple(map(teller.file, file_effects(before, workspace.work)))
         except EffectsTooLarge as error:
-            self._refuse(path_of(plan), f"{path_of(plan)}: the recording was not kept: {error}")
+            self._refuse(path, f"{path}: the recording was not kept: {error}")
             return raw
         agent = AgentRecording(**{field.name: getattr(said, field.name) for field in fields(Recording)}, files=files)
         cassette = Cassette(identity=identity_of(plan), agent=agent, cli_version=raw.cli_version)
-        self._keep(plan, _Pending(cassette, redactor))
+        self._keep(path, cassette)
         return raw
 
     def judge(self, backend: Backend, plan: AttemptPlan, workspace: Workspace, request: JudgeRequest) -> RawOutput:
         """Ask the judge and add its reply to the attempt's cassette."""
         raw = self._inner.judge(backend, plan, workspace, request)
-        pending = self._pending.get(path_of(plan))
-        if pending is None:  # the agent's part could not be kept, or the agent was run by a harness of the user's own
+        path = path_of(plan)
+        if path not in self._kept:  # the agent's part could not be kept, or a harness of the user's own ran the agent
             return raw
-        reply = _recorded(raw, workspace, pending.redactor)
-        earlier = pending.cassette.judge.replies if pending.cassette.judge is not None else ()
+        try:
+            cassette = cassette_file.read(path)
+        except (OSError, CassetteError) as error:
+            self._refuse(path, f"{path}: the judge's reply was not kept: {error}")
+            return raw
+        reply = _Teller(plan, workspace).recorded(raw)
+        earlier = cassette.judge.replies if cassette.judge is not None else ()
         judge = JudgeRecording(identity=judge_identity_of(plan), replies=(*earlier[: request.number - 1], reply))
-        cassette = replace(pending.cassette, judge=judge, judge_cli_version=raw.cli_version)
-        self._keep(plan, _Pending(cassette, pending.redactor))
+        self._keep(path, replace(cassette, judge=judge, judge_cli_version=raw.cli_version))
         return raw
 
-    def _keep(self, plan: AttemptPlan, pending: _Pending) -> None:
-        path = path_of(plan)
-        with self._lock:
-            self._pending[path] = pending
+    def _keep(self, path: Path, cassette: Cassette) -> None:
         try:
-            cassette_file.write(pending.cassette, path)
+            cassette_file.write(cassette, path)
+            self._kept.add(path)
         except CassetteError as error:
             self._refuse(path, str(error))
         except OSError as error:
             self._refuse(path, f"{path}: the cassette cannot be written: {error}")
 
     def _refuse(self, path: Path, problem: str) -> None:
-        with self._lock:
-            self._pending.pop(path, None)
-            self.problems.append(problem)
-        path.unlink(missing_ok=True)  # an older recording in its place would be taken for this one
+        self._kept.discard(path)
+        self.problems.append(problem)
+        with suppress(OSError):
+            path.unlink()  # an older recording in its place would be taken for this one
 
 
-def _recorded(raw: RawOutput, workspace: Workspace, redactor: Redactor) -> Recording:
-    """The invocation without secrets and without private paths."""
+class _Teller:
+    """What a recording may say: no secrets, and private paths as placeholders."""
 
-    def told(text: str) -> str:
-        return portable(redactor.redact(text), workspace)
+    def __init__(self, plan: AttemptPlan, workspace: Workspace) -> None:
+        home = plan.env.get("HOME", "")
+        self._secrets = Redactor.from_environment({**plan.env, "HOME": ""}, ())
+        self._home = Redactor.from_environment({"HOME": home}, ())
+        self._workspace, self._outer = workspace, _outer(plan)
 
-    return Recording(
-        argv=tuple(map(told, (Path(raw.argv[0]).name, *raw.argv[1:]))) if raw.argv else (),
-        exit_code=raw.exit_code,
-        cause=raw.cause,
-        duration_s=round(raw.duration_s, 3),
-        stdout=told(raw.stdout.read_bytes().decode("utf-8", "replace")),
-        stderr=told(raw.stderr),
-    )
+    def told(self, text: str) -> str:
+        """`text` as it is written. The user's home comes last: much of what has a placeholder of its own may lie below it."""
+        return self._home.redact(portable(self._secrets.redact(text), self._workspace, self._outer))
+
+    def recorded(self, raw: RawOutput) -> Recording:
+        return Recording(
+            argv=tuple(map(self.told, (Path(raw.argv[0]).name, *raw.argv[1:]))) if raw.argv else (),
+            exit_code=raw.exit_code,
+            cause=raw.cause,
+            duration_s=round(raw.duration_s, 3),
+            stdout=self.told(raw.stdout.read_bytes().decode("utf-8", "replace")),
+            stderr=self.told(raw.stderr),
+        )
+
+    def file(self, effect: FileEffect) -> RecordedFile:
+        there = effect.change != "deleted"
+        content: str | bytes | None = None
+        if there and effect.link is None and not effect.is_directory:
+            data = effect.data or b""  # None where even we may not read it
+            try:
+                content = self.told(data.decode("utf-8"))
+            except UnicodeDecodeError:
+                content = data
+        return RecordedFile(
+            path=effect.path,
+            change=effect.change,
+            mode=stat.S_IMODE(effect.mode) & PERMISSIONS if there and effect.link is None else None,
+            content=content,
+            link=None if effect.link is None else self.told(effect.link),
+            directory=there and effect.is_directory,
+        )
 
 
-def _raw(recording: Recording, out: Path, workspace: Workspace, version: str | None) -> RawOutput:
-    out.write_bytes(localised(recording.stdout, workspace).encode("utf-8", "replace"))
+def _outer(plan: AttemptPlan) -> dict[str, Path]:
+    outer = {"SPEC_DIR": plan.spec_dir}
+    return outer if plan.project is None else {**outer, "PROJECT": plan.project}
+
+
+def _raw(recording: Recording, out: Path, plan: AttemptPlan, workspace: Workspace, version: str | None) -> RawOutput:
+    outer = _outer(plan)
+    out.write_bytes(localised(recording.stdout, workspace, outer).encode("utf-8", "replace"))
     return RawOutput(
         argv=recording.argv,
         stdout=out,
-        stderr=localised(recording.stderr, workspace),
+        stderr=localised(recording.stderr, workspace, outer),
         exit_code=recording.exit_code,
         cause=recording.cause,
         duration_s=recording.duration_s,
@@ -210,37 +238,16 @@ def _raw(recording: Recording, out: Path, workspace: Workspace, version: str | N
     )
 
 
-def _files(before: Snapshot, workspace: Workspace, redactor: Redactor) -> tuple[RecordedFile, ...]:
-    files = []
-    for effect in file_effects(before, workspace.work):
-        there = effect.change != "deleted"
-        content: str | bytes | None = None
-        if there and effect.link is None and not effect.is_directory:
-            data = effect.data or b""  # None where even we may not read it
-            try:
-                content = portable(redactor.redact(data.decode("utf-8")), workspace)
-            except UnicodeDecodeError:
-                content = data
-        files.append(
-            RecordedFile(
-                path=effect.path,
-                change=effect.change,
-                mode=stat.S_IMODE(effect.mode) & PERMISSIONS if there and effect.link is None else None,
-                content=content,
-                link=None if effect.link is None else portable(redactor.redact(effect.link), workspace),
-                directory=there and effect.is_directory,
-            )
-        )
-    return tuple(files)
+def _effect(file: RecordedFile, plan: AttemptPlan, workspace: Workspace) -> FileEffect:
+    def here(text: str) -> str:
+        return localised(text, workspace, _outer(plan))
 
-
-def _effect(file: RecordedFile, workspace: Workspace) -> FileEffect:
-    data = localised(file.content, workspace).encode("utf-8", "surrogatepass") if isinstance(file.content, str) else file.content
+    data = here(file.content).encode("utf-8", "surrogatepass") if isinstance(file.content, str) else file.content
     kind, usual = (stat.S_IFDIR, 0o755) if file.directory else (0, 0o644)
     return FileEffect(
         path=file.path,
         change=file.change,
         mode=kind | (usual if file.mode is None else file.mode),
         data=data,
-        link=None if file.link is None else localised(file.link, workspace),
+        link=None if file.link is None else here(file.link),
     )

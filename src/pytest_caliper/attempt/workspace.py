@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_caliper.contracts import Workspace
@@ -33,19 +34,10 @@ def create(workspace: Workspace) -> None:
 
 def remove(root: Path) -> bool:
     """Remove a root with all below it, also where an agent took its own write permission away. -> whether it is gone."""
-
-    def retry(function: object, path: str, _error: object) -> None:
-        parent = Path(path).parent
-        try:
-            for blocked in (parent, Path(path)):
-                if not blocked.is_symlink():
-                    blocked.chmod(stat.S_IRWXU)
-            if Path(path).is_dir() and not Path(path).is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)
-        except OSError:
-            return  # what remains is told by the return value
-
-    shutil.rmtree(root, onerror=retry)
+    shutil.rmtree(root, ignore_errors=True)
+    if root.is_dir():
+        for directory, _, _ in os.walk(root):  # top down: a directory is opened before its children are listed
+            with suppress(OSError):
+                Path(directory).chmod(stat.S_IRWXU)
+        shutil.rmtree(root, ignore_errors=True)
     return not root.exists()

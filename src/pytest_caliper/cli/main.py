@@ -73,10 +73,10 @@ def _validate(paths: Sequence[Path]) -> int:
     from pytest_caliper.reporting.text import printable
     from pytest_caliper.runs.place import project_of
     from pytest_caliper.sources import resolve_skills
+    from pytest_caliper.spec.files import files_named
     from pytest_caliper.spec.loading import load_spec
     from pytest_caliper.spec.model import SpecError
     from pytest_caliper.spec.paths import absolute_paths
-    from pytest_caliper.spec.files import files_named
 
     status = 0
     for path in paths:

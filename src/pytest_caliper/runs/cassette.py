@@ -158,11 +158,9 @@ def stale_reason(cassette: Cassette, expected: Identity) -> str | None:
     return _stale(differences)
 
 
-def judge_stale_reason(cassette: Cassette, expected: JudgeIdentity) -> str | None:
-    """One line why the recorded judge's replies do not answer this question; None when they do."""
-    if cassette.judge is None:
-        return "no judge's reply was recorded; record again with --caliper-record"
-    was = cassette.judge.identity
+def judge_stale_reason(judge: JudgeRecording, expected: JudgeIdentity) -> str | None:
+    """One line for what else the judge's replies were recorded; None when they answer this question."""
+    was = judge.identity
     differences = []
     if was.expect != expected.expect:
         differences.append("another expect:")
