@@ -163,7 +163,7 @@ WITHOUT: dict[str, list[list[Turn]]] = {
             read(),
             edit(
                 "## Unreleased\n",
-                "## Unreleased\n\n### Removed\n\n- **BREAKING:** Removed the `--xml` flag of `export`. Use `--format=xml` instead.\n",
+                "## Unreleased\n\n### Removed\n\n- **BREAKING:** Removed the `--xml` flag of `export`. Use `--format=xml`.\n",
             ),
             say("Added a **BREAKING** entry to the Unreleased section that points people to `--format=xml`."),
         ],
@@ -206,7 +206,7 @@ VERDICTS: list[tuple[tuple[str, ...], bool, str]] = [
     (
         ("- **BREAKING:** Removed",),
         True,
-        "The entry in CHANGELOG.md begins with BREAKING and ends with 'Use `--format=xml` instead.': both parts of the condition hold.",
+        "The entry in CHANGELOG.md begins with BREAKING and ends with 'Use `--format=xml`.': both parts of the condition hold.",
     ),
     (
         ("**BREAKING: export**",),

@@ -187,6 +187,10 @@ def edited(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+def unchanged(_: Quickstart) -> None:
+    """The options differ."""
+
+
 STALE: dict[str, tuple[Callable[[Quickstart], None], tuple[str, ...], tuple[str, ...]]] = {
     "prompt": (
         lambda q: edited(q.spec, "besides JSON. Note it", "besides JSON. Please note it"),
@@ -207,12 +211,12 @@ STALE: dict[str, tuple[Callable[[Quickstart], None], tuple[str, ...], tuple[str,
         ("task-003-skill-1.json: recorded for another setup, sandbox or MCP server; record again",),
     ),
     "engine": (
-        lambda q: None,
+        unchanged,
         ("--caliper-model=claude-code:opus",),
         ("task-002-baseline-2.json: recorded for engine claude-code (now claude-code:opus); record again",),
     ),
     "k": (
-        lambda q: None,
+        unchanged,
         ("--caliper-k=4",),
         ("3 attempts of task-001 (skill) recorded, attempt 4 asked for; use --caliper-k=3 or record again",),
     ),

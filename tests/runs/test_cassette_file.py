@@ -46,7 +46,9 @@ FILES = (
     RecordedFile(path="c", change="deleted"),
     RecordedFile(path="empty", change="added", mode=0o600, content=""),
     RecordedFile(path="latest", change="added", link="out/a.txt"),
+    RecordedFile(path="hollow", change="added", mode=0o700, directory=True),
 )
+REPLIES = JudgeRecording(identity=JUDGE, replies=(REPLY, REPLY))
 
 
 def cassette(**more: Any) -> Cassette:
@@ -58,9 +60,7 @@ def cassette(**more: Any) -> Cassette:
         "duration_s": 3.5,
     }
     agent = AgentRecording(argv=("claude", "-p"), **{**values, "files": FILES, **more})
-    return Cassette(
-        identity=IDENTITY, agent=agent, judge=JudgeRecording(identity=JUDGE, replies=(REPLY, REPLY)), cli_version="2.1.3"
-    )
+    return Cassette(identity=IDENTITY, agent=agent, judge=REPLIES, cli_version="2.1.3")
 
 
 def damaged(tmp_path: Path, change: Any) -> Path:
@@ -233,7 +233,6 @@ def test_the_judge_goes_stale_on_its_own(change: dict[str, Any], named: str) -> 
     reason = judge_stale_reason(REPLIES, replace(JUDGE, **change))
     assert reason is not None
     assert named in reason
-
 
 
 def test_a_skill_with_another_file_or_content_has_another_hash() -> None:

@@ -119,7 +119,10 @@ class ReplayInvoker:
 
 
 class RecordingInvoker:
-    """Runs the real thing and keeps it; no two attempts share a cassette, so threads do not meet. A recording that cannot be kept does not spoil the attempt: see `problems`."""
+    """Runs the real thing and keeps it. A recording that cannot be kept does not spoil the attempt: see `problems`.
+
+    No two attempts share a cassette, so threads do not meet.
+    """
 
     def __init__(self, inner: Invoker) -> None:
         self._inner = inner
