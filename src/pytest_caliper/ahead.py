@@ -49,6 +49,14 @@ def why_not_ahead(item: AttemptItem, live: set[Any]) -> str | None:
     return None
 
 
+def is_replaced(item: AttemptItem, fixture: str) -> bool:
+    """Whether the item's fixture of this name is somebody else's, and does not ask for the one it hides."""
+    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get(fixture, ())
+    if not definitions or getattr(definitions[-1].func, "__module__", None) == OUR_FIXTURES:
+        return False
+    return fixture not in definitions[-1].argnames
+
+
 def _fixture_stands_between(name: str, definition: Any, live: set[Any]) -> str | None:
     module = getattr(definition.func, "__module__", "?")
     if module == OUR_FIXTURES or module in HARMLESS or module.startswith("_pytest."):
@@ -205,7 +213,7 @@ def _expected_seconds(items: list[AttemptItem]) -> dict[tuple[str, str], float]:
         except RunFileError:
             continue  # only the order of work depends on it; `caliper list` names damaged files
         names = {task.name: task.task_id for task in plan.spec.tasks}
-        for result in run.results:
+        for result in run.results if not run.meta.replay else ():
             if result.attempts and result.task_name in names:
                 mean = sum(record.wall_seconds for record in result.attempts) / len(result.attempts)
                 expected[str(plan.spec.path), names[result.task_name]] = mean

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_caliper.ahead import Ahead
+from pytest_caliper.ahead import Ahead, is_replaced
 from pytest_caliper.collection import AttemptItem
 from pytest_caliper.contracts import Engine, EngineError
 from pytest_caliper.heartbeat import Heartbeat
 from pytest_caliper.options import is_spec
-from pytest_caliper.preflight import check
+from pytest_caliper.preflight import NOTHING, Unharnessed, check
 from pytest_caliper.reports import Gathering
 from pytest_caliper.selection import collected_specs
 from pytest_caliper.spec.model import SpecError
@@ -46,7 +46,7 @@ def attempts(session: pytest.Session) -> Iterator[None]:
         stack.callback(state.close)
         if state.worker is None:
             plans = {item.plan: None for item in items}
-            prepare(state, list(plans), [item.key for item in items])
+            prepare(state, list(plans), [item.key for item in items], overridden(items))
         at_turn_only = state.worker is not None or option.usepdb or getattr(option, "trace", False)
         ahead = state.ahead = Ahead(state, items, at_turn_only=at_turn_only)
         stack.callback(ahead.close)
@@ -72,7 +72,7 @@ def controller_saw(config: pytest.Config, ids: Sequence[str]) -> None:
     prepare(state, [plan for path, plan in state.specs.items() if any(key.spec == str(path) for key in keys)], keys)
 
 
-def prepare(state: State, plans: Sequence[SpecPlan], keys: list[AttemptKey]) -> None:
+def prepare(state: State, plans: Sequence[SpecPlan], keys: list[AttemptKey], unharnessed: Unharnessed = NOTHING) -> None:
     """Preflight, then say what will run. Raises pytest.UsageError with the remedies."""
     if state.session is None:
         return
@@ -80,7 +80,7 @@ def prepare(state: State, plans: Sequence[SpecPlan], keys: list[AttemptKey]) -> 
         raise pytest.UsageError("--caliper-output names one file, but several specs were selected; use --caliper-results DIR")
     try:
         engines: Mapping[SpecPlan, tuple[Engine, Engine]] = {plan: state.runtime.engines(plan) for plan in plans}
-        notes = check(engines, keys, state.runtime)
+        notes = check(engines, keys, state.runtime, unharnessed)
     except EngineError as error:
         state.close()
         raise pytest.UsageError(str(error)) from None
@@ -111,6 +111,14 @@ def _keys_by_nodeid(config: pytest.Config, state: State, ids: Sequence[str]) -> 
                     word = "attempt" if key.arm == "skill" else "baseline"
                     known[f"{prefix}::{node_name(task.name, task.task_id)}::{word}-{key.attempt}"] = key
     return known
+
+
+def overridden(items: Sequence[AttemptItem]) -> Unharnessed:
+    """The attempts that run without our agent or judge: their conftest brings its own and does not ask for ours."""
+    return Unharnessed(
+        agent=frozenset(item.key for item in items if is_replaced(item, "caliper_harness")),
+        judge=frozenset(item.key for item in items if is_replaced(item, "caliper_judge")),
+    )
 
 
 @contextmanager

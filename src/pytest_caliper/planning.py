@@ -166,4 +166,5 @@ def _engine(typed: str | None, default: EngineDefault | None, ini: str | None, b
             known = ", ".join(sorted(by_name(list(backends.values()))))
             raise EngineError(f"backend {default.backend!r} is not known; use one of {known}")
         return Engine(backend=engine.backend, model=default.model)
-    return resolve_target(typed or ini or DEFAULT_BACKEND, backends, DEFAULT_BACKEND)
+    said = next((text for text in (typed, ini) if text is not None), DEFAULT_BACKEND)
+    return resolve_target(said, backends, DEFAULT_BACKEND)

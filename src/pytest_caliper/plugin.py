@@ -84,6 +84,15 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return (yield)
 
 
+@pytest.hookimpl(specname="pytest_runtest_protocol", tryfirst=True)
+def pytest_caliper_runs_once(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    if STATE not in item.config.stash:
+        return None
+    from pytest_caliper.selection import run_once
+
+    return run_once(item, nextitem)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     state = item.config.stash.get(STATE, None)

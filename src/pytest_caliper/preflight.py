@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_caliper.attempt.replay import check_cassettes
@@ -18,7 +19,23 @@ if TYPE_CHECKING:
     from pytest_caliper.runtime import Runtime
 
 
-def check(plans: Mapping[SpecPlan, tuple[Engine, Engine]], keys: list[AttemptKey], runtime: Runtime) -> list[str]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unharnessed:
+    """Attempts whose fixtures were overridden, so that no CLI of ours is asked for."""
+
+    agent: frozenset[AttemptKey] = frozenset()
+    judge: frozenset[AttemptKey] = frozenset()
+
+
+NOTHING = Unharnessed()
+
+
+def check(
+    plans: Mapping[SpecPlan, tuple[Engine, Engine]],
+    keys: list[AttemptKey],
+    runtime: Runtime,
+    unharnessed: Unharnessed = NOTHING,
+) -> list[str]:
     """Check engines, logins, variables and cassettes of the selected attempts. -> notes for the user, a line each.
 
     Raises EngineError whose text names everything that is missing, a line each, with the remedies.
@@ -40,15 +57,14 @@ def check(plans: Mapping[SpecPlan, tuple[Engine, Engine]], keys: list[AttemptKey
         backend = runtime.backends[engine.backend]
         if refused := backend.refuses(skills=plan.skills, mcp=plan.spec.mcp):
             mistakes.append(f"{plan.spec.path}: {refused}")
-        selected = {key.task_id for key in mine}
-        if engine == judge and any(task.expect and task.task_id in selected for task in plan.spec.tasks):
+        if engine == judge and _needs_judge(plan, mine, unharnessed):
             notes.append(f"{judge} grades its own work; --caliper-judge-model names another judge")
     if not runtime.settings.replay:
-        mistakes += _engines_missing(plans, runtime)
+        mistakes += _engines_missing(plans, keys, unharnessed, runtime)
     if mistakes:
         raise EngineError("\n".join(dict.fromkeys(mistakes)))
     if not runtime.settings.replay:
-        _probe_judges(plans, keys, runtime)
+        _probe_judges(plans, keys, unharnessed, runtime)
     return list(dict.fromkeys(notes))
 
 
@@ -61,8 +77,16 @@ def _unset_variables(plan: SpecPlan, runtime: Runtime) -> list[str]:
     ]
 
 
-def _engines_missing(plans: Mapping[SpecPlan, tuple[Engine, Engine]], runtime: Runtime) -> list[str]:
-    wanted = dict.fromkeys(engine for plan, pair in plans.items() for engine in (pair if _needs_judge(plan) else pair[:1]))
+def _engines_missing(
+    plans: Mapping[SpecPlan, tuple[Engine, Engine]], keys: list[AttemptKey], unharnessed: Unharnessed, runtime: Runtime
+) -> list[str]:
+    wanted: dict[Engine, None] = {}
+    for plan, (engine, judge) in plans.items():
+        mine = [key for key in keys if key.spec == str(plan.spec.path)]
+        if any(key not in unharnessed.agent for key in mine):
+            wanted[engine] = None
+        if _needs_judge(plan, mine, unharnessed):
+            wanted[judge] = None
     mistakes = []
     for engine in wanted:
         try:
@@ -73,14 +97,21 @@ def _engines_missing(plans: Mapping[SpecPlan, tuple[Engine, Engine]], runtime: R
     return mistakes
 
 
-def _needs_judge(plan: SpecPlan) -> bool:
-    return any(task.expect is not None for task in plan.spec.tasks)
+def _needs_judge(plan: SpecPlan, keys: Sequence[AttemptKey], unharnessed: Unharnessed) -> bool:
+    """Whether any of a spec's selected attempts goes to the judge's CLI."""
+    selected = {key.task_id for key in keys if key not in unharnessed.judge}
+    return any(task.expect is not None and task.task_id in selected for task in plan.spec.tasks)
 
 
-def _probe_judges(plans: Mapping[SpecPlan, tuple[Engine, Engine]], keys: list[AttemptKey], runtime: Runtime) -> None:
+def _probe_judges(
+    plans: Mapping[SpecPlan, tuple[Engine, Engine]], keys: list[AttemptKey], unharnessed: Unharnessed, runtime: Runtime
+) -> None:
     """One judge call per judge that will be needed."""
-    graded = {key.spec for key in keys}
-    wanted = dict.fromkeys(judge for plan, (_, judge) in plans.items() if str(plan.spec.path) in graded and _needs_judge(plan))
+    wanted = dict.fromkeys(
+        judge
+        for plan, (_, judge) in plans.items()
+        if _needs_judge(plan, [key for key in keys if key.spec == str(plan.spec.path)], unharnessed)
+    )
     for number, judge in enumerate(wanted):
         workspace = Workspace.at(runtime.root / f"probe-{number}")
         create(workspace)

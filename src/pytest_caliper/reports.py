@@ -115,4 +115,5 @@ def failure_representation(item: AttemptItem, excinfo: pytest.ExceptionInfo[Base
 
 def _where_the_transcript_lies(item: AttemptItem) -> str:
     shown = os.path.relpath(item.plan.results, item.config.invocation_params.dir)
+    shown = str(item.plan.results) if shown.startswith("..") else shown
     return f"in the run file below {shown}, {item.key.task_id}, {item.name}"

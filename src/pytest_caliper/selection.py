@@ -28,18 +28,31 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def specs_last(items: list[pytest.Item]) -> None:
-    """Other tests first: a failing unit test under `-x` then costs nothing. Otherwise the order stays."""
+    """Other tests first: a failing unit test under `-x` then costs nothing. Otherwise the order stays.
+
+    By now every plugin has put its marks on the items; those that ask for reruns go, see `run_once`.
+    """
     items.sort(key=lambda item: isinstance(item, AttemptItem))
+    for item in items:
+        if isinstance(item, AttemptItem):
+            item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "flaky"]
+
+
+def run_once(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """pytest's own protocol for an attempt, before plugins that would rerun it: that would turn a rate into best-of-n."""
+    if not isinstance(item, AttemptItem):
+        return None
+    from _pytest.runner import runtestprotocol  # what those plugins call as well; there is no public name for it
+
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    runtestprotocol(item, nextitem=nextitem)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def _neutralise_other_plugins(config: pytest.Config, item: AttemptItem) -> None:
-    """Rerunning would turn a rate into best-of-n, and pytest-timeout would measure the wait instead of the attempt."""
-    manager = config.pluginmanager
-    if manager.has_plugin("rerunfailures"):
-        item.add_marker(pytest.mark.flaky(reruns=0))
-    if manager.has_plugin("pytest_retry") or manager.has_plugin("retry"):
-        item.add_marker(pytest.mark.flaky(retries=0))
-    if manager.has_plugin("timeout"):
+    """pytest-timeout would measure the wait for the pool, and end the process with some of its methods."""
+    if config.pluginmanager.has_plugin("timeout"):
         item.add_marker(pytest.mark.timeout(0))
 
 

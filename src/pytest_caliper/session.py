@@ -171,7 +171,7 @@ class Session:
 
         baseline = results("baseline") if "baseline" in plan.arms else None
         used = list(records.values())
-        judged = [record for record in used if record.autorater_passed is not None or record.judge_model is not None]
+        judged = [record for record in used if record.autorater_passed is not None or record.durations.judge is not None]
         meta = RunMeta(
             id=self.session_id.run_id(plan.spec.path),
             spec=path_in(plan.project, plan.spec.path),
@@ -187,6 +187,7 @@ class Session:
             interrupted=interrupted,
             selected_tasks=None if len(selected) == len(plan.spec.tasks) else tuple(task.name for task in selected),
             partial=partial,
+            replay=self.settings.replay,
             cli_version=_only(record.cli_version for record in used),
             judge_cli_version=_only(record.judge_cli_version for record in judged),
             judge_prompt_hash=judge_prompt_hash() if judged else None,

@@ -58,8 +58,8 @@ def project(pytester: pytest.Pytester) -> Project:
 
 
 def comparable(run: Any) -> Any:
-    """A run file without ids, times and worker settings."""
-    for name in ("id", "timestamp", "workers"):
+    """A run file without ids, times, worker settings, and whether it is of a replay."""
+    for name in ("id", "timestamp", "workers", "replay"):
         run["run"].pop(name)
     for task in run["task_results"]:
         for attempt in task["attempts"]:
@@ -107,6 +107,7 @@ def test_the_agents_changes_are_made_again_byte_for_byte(project: Project) -> No
 
     first.assert_outcomes(passed=1)
     second.assert_outcomes(passed=1)
+    assert (recorded["run"]["replay"], replayed["run"]["replay"]) == (False, True)
     assert comparable(replayed) == comparable(recorded)
 
 

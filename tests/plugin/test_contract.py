@@ -258,3 +258,68 @@ def test_an_ascii_terminal_gets_ascii(project, monkeypatch):
     assert result.ret == 1
     result.stdout.str().encode("ascii")
     assert "INTERNALERROR" not in result.stdout.str()
+
+
+def test_plugins_that_rerun_get_no_attempt(project):
+    project.makeconftest(
+        (project.path / "conftest.py").read_text()
+        + """
+import pytest
+from _pytest.runner import runtestprotocol
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "flaky: as rerunning plugins have it")
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.flaky(reruns=5))
+
+def pytest_runtest_protocol(item, nextitem):
+    for _ in range(3):
+        runtestprotocol(item, nextitem=nextitem)
+    return True
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    assert item.get_closest_marker("flaky") is None
+    return (yield)
+"""
+    )
+    project.spec(f"tasks:\n  - {{name: A, prompt: echo x >> {project.path}/paid, expect: SAY-NO}}\n")
+    project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1").assert_outcomes(failed=1)
+    assert (project.path / "paid").read_text() == "x\n"
+
+
+def test_an_overridden_harness_needs_no_engine_and_asserts_need_no_judge(project, monkeypatch):
+    monkeypatch.setenv("SHELL_AGENT_LOGGED_OUT", "1")
+    project.makeconftest(
+        (project.path / "conftest.py").read_text()
+        + """
+import pytest
+from pytest_caliper.contracts import HarnessResult
+
+@pytest.fixture
+def caliper_harness():
+    return lambda plan, workspace: HarnessResult(answer="mine", finished=True)
+"""
+    )
+    project.spec(
+        "tasks:\n  - {name: A, prompt: x, assert: assert attempt.answer == 'mine'}\n  - {name: B, prompt: x, expect: SAY-NO}\n"
+    )
+    project.runpytest_subprocess("demo.eval.yaml::A", "--caliper-k=1").assert_outcomes(passed=1)
+    assert project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1").ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_the_shim_gives_pytests_own_exit_status_and_options(project):
+    project.makefile(".ini", pytest="[pytest]\ncaliper_results = results\nfilterwarnings = error\n")
+    project.spec("tasks:\n  - {name: A, prompt: echo a, expect: SAY-NO}\n")
+    words = ["run", "demo.eval.yaml", "--k", "2", "--model=shell-agent", "--judge-model", "shell-agent", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from pytest_caliper.cli import main; sys.exit(main())", *words],
+        cwd=project.path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
+    assert "2 failed" in done.stdout

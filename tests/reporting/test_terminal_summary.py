@@ -331,11 +331,13 @@ def test_selected_tasks_and_remedies_are_told_once() -> None:
 
 def test_the_title_tells_who_judged() -> None:
     own = run(task("P"), judge_model="claude-sonnet-4-5")
-    none = run(task("P", judge_model=None), judge_model=None, model=None)
+    none = run(task("P", judge_model=None), judge_backend=None, judge_model=None, model=None)
+    lost = run(task("UU", autorater_passed=None), judge_model=None)
 
     assert "judge claude-code:claude-sonnet-4-5 (the engine under test)" in shown(own, width=200)
     assert "engine claude-code (claude-sonnet-4-5) · no judge was needed" in shown(none)
-    assert "no judge ran" in shown(run(task("U"), judge_model=None))
+    assert "no judge ran" in shown(run(task("U"), judge_backend=None, judge_model=None))
+    assert "judge claude-code (gave no verdict)" in shown(lost)
 
 
 def test_where_it_was_saved() -> None:

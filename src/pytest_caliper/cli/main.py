@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,12 +44,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(words: list[str]) -> int:
-    import pytest
-
     if "-h" in words or "--help" in words:
         sys.stdout.write(_run_help())
         return 0
-    return int(pytest.main(respelled(words)))
+    # A fresh interpreter: pytest wants to see this package before anybody imports it. Signals and exit status stay pytest's own.
+    sys.stdout.flush()
+    return os.execv(sys.executable, [sys.executable, "-m", "pytest", *respelled(words)])
 
 
 def respelled(words: Sequence[str]) -> list[str]:

@@ -63,15 +63,20 @@ def _losses(arm: str, result: TaskResult, style: Style) -> list[Text]:
 def _why_lost(result: TaskResult) -> str:
     lost = [record for record in result.attempts if not record.usable]
     reasons = dict.fromkeys(f"{r.outcome}: {one_line(r.reason)}" if r.reason else r.outcome for r in lost)
-    told = [clip(reason, chars=_LOSS_CHARS, lines=1)[0] for reason in reasons]
+    told = [_cut(reason, _LOSS_CHARS) for reason in reasons]
     missing = planned(result) - len(result.attempts)
     return "; ".join([*told, f"{missing} not run"] if missing else told)
+
+
+def _cut(text: str, chars: int) -> str:
+    kept, cut = clip(text, chars=chars, lines=1)
+    return f"{kept}…" if cut else kept
 
 
 def _cleanup(record: AttemptRecord, style: Style) -> list[Text]:
     if record.cleanup_error is None:
         return []
-    text, _ = clip(one_line(record.cleanup_error), chars=_REASON_CHARS, lines=1)
+    text = _cut(one_line(record.cleanup_error), _REASON_CHARS)
     return [Text(f"! cleanup failed in {attempt_name(record.key)}: {style.foreign(text)}", style="yellow")]
 
 

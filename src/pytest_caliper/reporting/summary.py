@@ -11,7 +11,7 @@ from pytest_caliper.reporting.style import Style
 from pytest_caliper.reporting.table import legend, table_lines
 from pytest_caliper.reporting.text import one_line
 from pytest_caliper.reporting.totals import fact_lines, verdict_lines
-from pytest_caliper.runs.records import Run
+from pytest_caliper.runs.records import AttemptRecord, Run
 
 
 def run_lines(run: Run, style: Style, verbosity: int) -> list[Text]:
@@ -49,16 +49,21 @@ def _engine(run: Run) -> str:
 
 def _judge(run: Run) -> str:
     meta = run.meta
-    if meta.judge_backend is None or meta.judge_model is None:
+    if meta.judge_backend is None:
         return "no judge was needed" if _measured(run) else "no judge ran"
-    judge = one_line(f"judge {meta.judge_backend}:{meta.judge_model}")
+    judge = one_line(f"judge {meta.judge_backend}" + ("" if meta.judge_model is None else f":{meta.judge_model}"))
+    if not any(record.autorater_passed is not None for record in _records(run)):
+        judge += " (gave no verdict)"
     same = meta.judge_backend == meta.backend and meta.judge_model in (*_models(run), meta.model)
     return f"{judge} (the engine under test)" if same else judge
 
 
+def _records(run: Run) -> list[AttemptRecord]:
+    return [record for pair in paired(run) for result in pair if result is not None for record in result.attempts]
+
+
 def _models(run: Run) -> list[str]:
-    records = [record for pair in paired(run) for result in pair if result is not None for record in result.attempts]
-    return sorted({record.model for record in records if record.model is not None})
+    return sorted({record.model for record in _records(run) if record.model is not None})
 
 
 def _measured(run: Run) -> bool:
@@ -71,6 +76,8 @@ def _notices(run: Run, arms: Arms) -> list[str]:
     if meta.interrupted:
         ran, asked = sum(a.spend.attempts for _, a in arms), sum(a.planned for _, a in arms)
         notices.append(f"interrupted: {ran:,} of {asked:,} planned attempts ran")
+    if meta.replay:
+        notices.append("replayed from cassettes: no agent and no judge ran")
     if meta.partial:
         notices.append("partial: attempts were left out; saved apart, never taken for the latest run")
     if meta.selected_tasks is not None:

@@ -249,6 +249,8 @@ class RunMeta:
     """Task names when whole tasks were left out; None when all ran."""
     partial: bool
     """True when attempts of a task were left out."""
+    replay: bool = False
+    """True when cassettes spoke instead of an agent and a judge."""
     cli_version: str | None = None
     judge_cli_version: str | None = None
     judge_prompt_hash: str | None = None
