@@ -160,6 +160,8 @@ class HarnessResult:
     """One line: why the harness failed, by the CLI's structured error fields or its exit code; None when it did not."""
     fatal: str | None = None
     """The remedy when the error would meet every later attempt too (login, billing, unknown model)."""
+    transient: bool = False
+    """True when the error may pass by itself (throttled, overloaded, connection lost), so that another try makes sense."""
     timed_out: bool = False
     duration_s: float = 0.0
     cli_version: str | None = None
@@ -213,6 +215,8 @@ class JudgeReply:
     error: str | None = None
     """One line when the CLI gave no answer."""
     fatal: str | None = None
+    transient: bool = False
+    """As in HarnessResult."""
     cli_version: str | None = None
     duration_s: float = 0.0
 
