@@ -6,6 +6,7 @@ import itertools
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,10 +16,11 @@ from pytest_caliper.attempt.lifecycle import Lifecycle
 from pytest_caliper.attempt.redaction import Redactor
 from pytest_caliper.attempt.replay import RecordingInvoker, ReplayInvoker
 from pytest_caliper.attempt.workspace import PREFIX, remove, session_root
-from pytest_caliper.backends.driver import ProcessInvoker, StandardHarness
+from pytest_caliper.backends.driver import RETRY_WAITS_S, PatientInvoker, ProcessInvoker, StandardHarness
 from pytest_caliper.contracts import (
     AttemptPlan,
     Backend,
+    Cancelled,
     CliInfo,
     Engine,
     Harness,
@@ -78,15 +80,28 @@ class Runtime:
         self._root_lock = threading.Lock()
         self.asserts = AssertRunner(self.processes, env)
         self.invoker = self._invoker()
-        self.harness: Harness = StandardHarness(invoker=self.invoker, backends=backends)
+        self.harness: Harness = StandardHarness(
+            invoker=self.invoker,
+            backends=backends,
+            waits_s=() if settings.replay else RETRY_WAITS_S,
+            pause=self._pause,
+        )
         self.judge: Judge = StandardJudge(invoker=self.invoker, backends=backends, asserts=self.asserts)
         self._engines: dict[str, tuple[Engine, Engine]] = {}
         self._rites = itertools.count(1)
 
+    def _pause(self, seconds: float) -> None:
+        """Wait, but not longer than the session lives. Raises Cancelled."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if self.processes.cancelled:
+                raise Cancelled
+            time.sleep(min(left, 0.2))
+
     def _invoker(self) -> Invoker:
         if self.settings.replay:
             return ReplayInvoker()
-        real = ProcessInvoker(self.processes, self.clis)
+        real = PatientInvoker(ProcessInvoker(self.processes, self.clis), waits_s=RETRY_WAITS_S, pause=self._pause)
         return RecordingInvoker(real) if self.settings.record else real
 
     @property

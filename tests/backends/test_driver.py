@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from backend_cases import make_plan, make_workspace
 
-from pytest_caliper.backends.driver import STDERR_BYTES, ProcessInvoker, StandardHarness
+from pytest_caliper.backends.driver import STDERR_BYTES, PatientInvoker, ProcessInvoker, StandardHarness
 from pytest_caliper.contracts import (
     AttemptPlan,
     Cancelled,
@@ -18,11 +18,13 @@ from pytest_caliper.contracts import (
     Command,
     EngineError,
     HarnessResult,
+    JudgeReply,
     JudgeRequest,
     RawOutput,
     Workspace,
 )
 from pytest_caliper.process import Processes
+from pytest_caliper.runs.records import Turn
 
 
 class ShellBackend:
@@ -131,3 +133,71 @@ def test_the_harness_runs_the_plans_backend_and_adds_what_it_measured(processes:
 
     assert (result.answer, result.finished, result.cli_version) == ("hi\n", True, "9.9")
     assert result.duration_s > 0
+
+
+class Throttled:
+    """An invoker and backend in one, whose first `times` invocations are throttled."""
+
+    name = "claude-code"
+
+    def __init__(self, times: int, **fields: Any) -> None:
+        self.times, self.fields, self.asked = times, fields, 0
+
+    def agent(self, *_: object) -> RawOutput:
+        self.asked += 1
+        return RawOutput(argv=(), stdout=Path("x"), stderr="", exit_code=1, cause="exit", duration_s=1.0)
+
+    def judge(self, *_: object) -> RawOutput:
+        return self.agent()
+
+    def read_agent(self, *_: object) -> HarnessResult:
+        if self.asked > self.times:
+            return HarnessResult(answer="done", finished=True)
+        return HarnessResult(**{"answer": "", "finished": False, "error": "429", "transient": True, **self.fields})
+
+    def read_judge(self, *_: object) -> JudgeReply:
+        if self.asked > self.times:
+            return JudgeReply(text="yes")
+        return JudgeReply(**{"text": "", "error": "429", "transient": True, **self.fields})
+
+
+TOOL = (Turn(role="tool_use", tool_name="Bash"),)
+
+
+@pytest.mark.parametrize(
+    ("times", "fields", "retries", "waited", "finished"),
+    [
+        (0, {}, 0, [], True),
+        (1, {}, 1, [5.0], True),
+        (2, {}, 2, [5.0, 20.0], True),
+        (9, {}, 2, [5.0, 20.0], False),
+        (9, {"transient": False}, 0, [], False),
+        (9, {"transcript": TOOL}, 0, [], False),
+        (9, {"fatal": "log in"}, 0, [], False),
+        (9, {"timed_out": True}, 0, [], False),
+    ],
+)
+def test_an_agent_that_was_throttled_before_it_did_anything_is_tried_again(
+    tmp_path: Path, times: int, fields: Any, retries: int, waited: list[float], finished: bool
+) -> None:
+    throttled, pauses = cast("Any", Throttled(times, **fields)), []
+    harness = StandardHarness(invoker=throttled, backends={"claude-code": throttled}, pause=pauses.append)
+
+    result = harness(make_plan(tmp_path), make_workspace(tmp_path))
+
+    assert (result.retries, pauses, result.finished) == (retries, waited, finished)
+    assert result.duration_s == 1.0
+
+
+@pytest.mark.parametrize(
+    ("times", "fields", "waited"),
+    [(0, {}, []), (1, {}, [1.0]), (9, {}, [1.0, 2.0]), (9, {"transient": False}, [])],
+)
+def test_a_judge_that_was_throttled_is_asked_again(tmp_path: Path, times: int, fields: Any, waited: list[float]) -> None:
+    throttled, pauses = cast("Any", Throttled(times, **fields)), []
+    patient = PatientInvoker(throttled, waits_s=(1.0, 2.0), pause=pauses.append)
+
+    patient.judge(throttled, make_plan(tmp_path), make_workspace(tmp_path), JudgeRequest(system="", prompt="", schema={}))
+
+    assert pauses == waited
+    assert throttled.asked == len(waited) + 1

@@ -204,9 +204,9 @@ def test_every_other_end(project: Project) -> None:
     assert "demo.eval.yaml" in read_spec["cheat_evidence"][0]
     assert "gave no verdict, asked 2 times" in rambling["reason"]
     assert throttled["reason"].startswith("rate_limit (HTTP 429)")
-    assert (throttled["retries"], throttled["usage"]) == (2, None)
+    assert throttled["usage"]["output_tokens"] == 0
     assert refused["reason"] == "expect: It does not say goodbye."
-    asked = [json.dumps(body) for body in done.messages]
+    asked = [text for text in map(json.dumps, done.messages) if "ECHO" not in text]  # the one that has read the whole spec
     assert sum("GOLF" in body for body in asked) == 3
     assert sum("FOXTROT" in body and "Your reply to this message could not be used" in body for body in asked) == 1
     assert done.returncode == pytest.ExitCode.TESTS_FAILED

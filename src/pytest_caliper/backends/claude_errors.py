@@ -23,6 +23,8 @@ _REMEDIES = {
     "model_not_found": "this account cannot use that model: name another one as claude-code:MODEL, or check ANTHROPIC_BASE_URL",
 }
 _STATUS_WORDS = {401: "authentication_failed", 403: "authentication_failed", 404: "model_not_found"}
+_TRANSIENT = frozenset({"rate_limit", "server_error", "overloaded"})
+"""`server_error` is also what Claude Code calls a connection that was lost (recorded)."""
 _UNKNOWN_OPTION = re.compile(r"error: unknown option '([^']+)'")
 
 
@@ -32,6 +34,8 @@ class Failure:
 
     error: str
     fatal: str | None = None
+    transient: bool = False
+    """True for what may pass by itself: throttling, overload, a lost connection."""
 
 
 def reported_failure(
@@ -52,7 +56,8 @@ def reported_failure(
         return Failure(error=one_line(text or "usage limit reached"), fatal=_limit_remedy(limit, text))
     what = code or next((str(word) for word in (subtype, reason) if word not in (None, "success", "completed")), "error")
     where = f" (HTTP {status})" if isinstance(status, int) else ""
-    return Failure(error=one_line(f"{what}{where}: {text}" if text else f"{what}{where}"), fatal=_REMEDIES.get(what))
+    error = one_line(f"{what}{where}: {text}" if text else f"{what}{where}")
+    return Failure(error=error, fatal=_REMEDIES.get(what), transient=_may_pass(what, status))
 
 
 def pending_failure(retry: Mapping[str, Any] | None) -> Failure | None:
@@ -62,7 +67,8 @@ def pending_failure(retry: Mapping[str, Any] | None) -> Failure | None:
     status = retry.get("error_status")
     code = str(retry.get("error") or _code(status, "") or "error")
     where = f" (HTTP {status})" if isinstance(status, int) else ""
-    return Failure(error=one_line(f"{code}{where}: still retrying when it ended"), fatal=_REMEDIES.get(code))
+    error = one_line(f"{code}{where}: still retrying when it ended")
+    return Failure(error=error, fatal=_REMEDIES.get(code), transient=_may_pass(code, status))
 
 
 def silent_failure(exit_code: int, stderr: str) -> Failure:
@@ -78,6 +84,10 @@ def silent_failure(exit_code: int, stderr: str) -> Failure:
     if lines:
         return Failure(error=one_line(f"exit code {exit_code}: {lines[-1]}"))
     return Failure(error=f"the stream ended without a result event (exit code {exit_code})")
+
+
+def _may_pass(code: str, status: Any) -> bool:
+    return code in _TRANSIENT or (isinstance(status, int) and (status == 429 or status >= 500))
 
 
 def _errors(result: Mapping[str, Any]) -> list[Any]:

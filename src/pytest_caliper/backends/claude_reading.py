@@ -34,6 +34,7 @@ def read_agent(raw: RawOutput, plan: AttemptPlan, *, bounds: Bounds | None = Non
         model=main_model(stream.result, stream.last_model, _init_model(stream)),
         error=failure.error if failure is not None else broken,
         fatal=None if failure is None else failure.fatal,
+        transient=failure is not None and failure.transient,
         timed_out=raw.cause == "timeout" and not finished,
         duration_s=raw.duration_s,
         cli_version=raw.cli_version,
@@ -55,6 +56,7 @@ def read_judge(raw: RawOutput) -> JudgeReply:
         model=main_model(result),
         error=None if failure is None else failure.error,
         fatal=None if failure is None else failure.fatal,
+        transient=failure is not None and failure.transient,
         cli_version=raw.cli_version,
         duration_s=raw.duration_s,
     )

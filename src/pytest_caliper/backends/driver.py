@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from pytest_caliper.contracts import (
 )
 from pytest_caliper.process import Processes
 
+RETRY_WAITS_S = (5.0, 20.0)
+"""Seconds before the second and the third invocation of a throttled agent; not part of the agent's own time."""
 STDERR_BYTES = 64 * 1024
 """How much of the end of standard error is kept."""
 
@@ -46,7 +49,7 @@ class ProcessInvoker:
     def judge(self, backend: Backend, plan: AttemptPlan, workspace: Workspace, request: JudgeRequest) -> RawOutput:
         """One question to the judge, in a home of its own below `workspace.root`. Raises as `agent` does."""
         cli = self._cli(backend)
-        home = workspace.root / f"judge-{request.number}"
+        home = _unused(workspace.root / f"judge-{request.number}")
         command = backend.judge_command(request, plan.judge, plan.env, home, cli)
         tag = f"{plan.tag}/judge-{request.number}"
         return self._run(command, cli, home, timeout_s=self._judge_timeout_s, tag=tag)
@@ -76,19 +79,75 @@ class ProcessInvoker:
         )
 
 
-class StandardHarness:
-    """The default `caliper_harness`: runs the plan's backend once and reads what it printed."""
+class PatientInvoker:
+    """Asks a judge that was throttled again, after each of `waits_s`. The agent's turn is the harness's own matter."""
 
-    def __init__(self, *, invoker: Invoker, backends: Mapping[str, Backend]) -> None:
+    def __init__(self, inner: Invoker, *, waits_s: Sequence[float], pause: Callable[[float], None]) -> None:
+        """`pause` waits that many seconds, and raises Cancelled when the session stops meanwhile."""
+        self._inner = inner
+        self._waits_s = tuple(waits_s)
+        self._pause = pause
+
+    def agent(self, backend: Backend, plan: AttemptPlan, workspace: Workspace) -> RawOutput:
+        """As the inner invoker does it."""
+        return self._inner.agent(backend, plan, workspace)
+
+    def judge(self, backend: Backend, plan: AttemptPlan, workspace: Workspace, request: JudgeRequest) -> RawOutput:
+        """The first reply that is not lost to throttling, else the last one."""
+        raw = self._inner.judge(backend, plan, workspace, request)
+        for wait_s in self._waits_s:
+            if raw.cause != "exit" or not backend.read_judge(raw).transient:
+                break
+            self._pause(wait_s)
+            raw = self._inner.judge(backend, plan, workspace, request)
+        return raw
+
+
+class StandardHarness:
+    """The default `caliper_harness`: runs the plan's backend and reads what it printed.
+
+    An invocation that was throttled before it did anything is tried again, after each of `waits_s`; the record says how often.
+    """
+
+    def __init__(
+        self,
+        *,
+        invoker: Invoker,
+        backends: Mapping[str, Backend],
+        waits_s: Sequence[float] = RETRY_WAITS_S,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`pause` waits that many seconds, and raises Cancelled when the session stops meanwhile."""
         self._invoker = invoker
         self._backends = backends
+        self._waits_s = tuple(waits_s)
+        self._pause = pause
 
     def __call__(self, plan: AttemptPlan, workspace: Workspace) -> HarnessResult:
         """Raises EngineError when the agent cannot be started, Cancelled when the session stops."""
         backend = self._backends[plan.engine.backend]
-        raw = self._invoker.agent(backend, plan, workspace)
-        result = backend.read_agent(raw, plan, workspace)
-        return replace(result, duration_s=raw.duration_s, cli_version=raw.cli_version)
+        retries = 0
+        while True:
+            raw = self._invoker.agent(backend, plan, workspace)
+            result = backend.read_agent(raw, plan, workspace)
+            if retries == len(self._waits_s) or not _may_try_again(result):
+                return replace(result, duration_s=raw.duration_s, cli_version=raw.cli_version, retries=retries)
+            self._pause(self._waits_s[retries])
+            retries += 1
+
+
+def _may_try_again(result: HarnessResult) -> bool:
+    """Only what failed before the agent touched anything: `work/` must be as set-up left it."""
+    touched = any(turn.role == "tool_use" for turn in result.transcript)
+    return result.transient and result.fatal is None and not (result.finished or result.timed_out or touched)
+
+
+def _unused(place: Path) -> Path:
+    """`place`, or `place-2`, `place-3`, … where an earlier try was there."""
+    number = 1
+    while (taken := place if number == 1 else place.with_name(f"{place.name}-{number}")).exists():
+        number += 1
+    return taken
 
 
 def _tail(path: Path) -> str:
