@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_caliper.ahead import Ahead, is_replaced
+from pytest_caliper.attempt.redaction import Redactor
 from pytest_caliper.collection import AttemptItem
 from pytest_caliper.contracts import Engine, EngineError
 from pytest_caliper.heartbeat import Heartbeat
@@ -20,6 +22,7 @@ from pytest_caliper.options import is_spec
 from pytest_caliper.preflight import NOTHING, Unharnessed, check
 from pytest_caliper.reports import Gathering
 from pytest_caliper.selection import collected_specs
+from pytest_caliper.spec.env_refs import references
 from pytest_caliper.spec.model import SpecError
 from pytest_caliper.spec.names import node_name
 from pytest_caliper.state import HEARTBEAT, State, state_of
@@ -80,15 +83,18 @@ def prepare(state: State, plans: Sequence[SpecPlan], keys: list[AttemptKey], unh
         raise pytest.UsageError("--caliper-output names one file, but several specs were selected; use --caliper-results DIR")
     try:
         engines: Mapping[SpecPlan, tuple[Engine, Engine]] = {plan: state.runtime.engines(plan) for plan in plans}
-        notes = check(engines, keys, state.runtime, unharnessed)
+        found = check(engines, keys, state.runtime, unharnessed)
     except EngineError as error:
         state.close()
-        raise pytest.UsageError(str(error)) from None
+        names = (reference.name for plan in plans for reference in references(plan.spec))
+        text = Redactor.from_environment(os.environ, names, {state.config.rootpath: "."}).redact(str(error))
+        raise pytest.UsageError(text) from None
     state.session.notes += [str(warning) for plan in plans for warning in plan.warnings]
     state.session.notes += [
         f"{plan.spec.path.name}: there is no skill to leave out, so there is no baseline" for plan in plans if plan.lacks_baseline
     ]
-    state.session.notes += notes
+    state.session.notes += found.notes
+    _say(state.config, found.lines)
     state.session.expect(engines, keys)
 
 
@@ -111,6 +117,14 @@ def _keys_by_nodeid(config: pytest.Config, state: State, ids: Sequence[str]) -> 
                     word = "attempt" if key.arm == "skill" else "baseline"
                     known[f"{prefix}::{node_name(task.name, task.task_id)}::{word}-{key.attempt}"] = key
     return known
+
+
+def _say(config: pytest.Config, lines: Sequence[str]) -> None:
+    """What preflight found, before the first attempt."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and config.get_verbosity() >= 0:
+        for line in lines:
+            reporter.write_line(f"caliper: {line}")
 
 
 def overridden(items: Sequence[AttemptItem]) -> Unharnessed:

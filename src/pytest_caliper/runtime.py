@@ -46,10 +46,10 @@ class FoundClis(Mapping[str, CliInfo]):
     def __init__(self, backends: Mapping[str, Backend], env: Mapping[str, str]) -> None:
         self._backends, self._env = backends, env
         self._found: dict[str, CliInfo] = {}
-        self._lock = threading.Lock()
+        self._locks = {name: threading.Lock() for name in backends}
 
     def __getitem__(self, name: str) -> CliInfo:
-        with self._lock:
+        with self._locks[name]:
             if name not in self._found:
                 self._found[name] = self._backends[name].find(self._env)
             return self._found[name]

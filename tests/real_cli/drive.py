@@ -1,6 +1,7 @@
-"""Drives the Claude Code backend as the engine does and prints what came of it as JSON: `python drive.py CASE.json`.
+"""Drives a backend as the engine does and prints what came of it as JSON: `python drive.py CASE.json`.
 
-CASE.json: `{"root": directory, "action": "agent" | "judge" | "check", "prompt": text, ...}`. Runs inside the namespace.
+CASE.json: `{"backend": name, "root": directory, "action": "agent" | "judge" | "check", "prompt": text, ...}`, where the backend is
+Claude Code unless it is named. `waits_s` are the seconds before each further try of a throttled agent. Runs inside the namespace.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pytest_caliper.backends.claude_code import ClaudeCode
-from pytest_caliper.backends.driver import ProcessInvoker, StandardHarness
+from pytest_caliper.backends.driver import RETRY_WAITS_S, ProcessInvoker, StandardHarness
+from pytest_caliper.backends.registry import builtin_backends, by_name
 from pytest_caliper.contracts import AttemptPlan, Engine, EngineError, JudgeRequest, Skill, Workspace
 from pytest_caliper.process import Processes
 from pytest_caliper.runs.records import AttemptKey, SkillSnapshot
@@ -21,8 +22,9 @@ from pytest_caliper.spec.model import McpServer, Sandbox, Task
 
 
 def main(case: dict[str, Any]) -> dict[str, Any]:
-    env, root, backend = dict(os.environ), Path(case["root"]), ClaudeCode()
-    plan = plan_of(case, env, root)
+    env, root = dict(os.environ), Path(case["root"])
+    backend = by_name(builtin_backends())[case.get("backend", "claude-code")]
+    plan = plan_of(case, backend.name, env, root)
     if case["action"] == "check":
         try:
             backend.check(plan.engine, env)
@@ -37,18 +39,19 @@ def main(case: dict[str, Any]) -> dict[str, Any]:
         if case["action"] == "judge":
             request = JudgeRequest(system="You judge.", prompt=case["prompt"], schema=case["schema"])
             return asdict(backend.read_judge(invoker.judge(backend, plan, place, request)))
-        result = StandardHarness(invoker=invoker, backends={backend.name: backend})(plan, place)
-        return asdict(result)
+        waits_s = case.get("waits_s", RETRY_WAITS_S)
+        harness = StandardHarness(invoker=invoker, backends={backend.name: backend}, waits_s=waits_s)
+        return asdict(harness(plan, place))
 
 
-def plan_of(case: dict[str, Any], env: dict[str, str], root: Path) -> AttemptPlan:
+def plan_of(case: dict[str, Any], backend: str, env: dict[str, str], root: Path) -> AttemptPlan:
     spec = root / "case.eval.yaml"
     return AttemptPlan(
         key=AttemptKey(spec=str(spec), task_id="task-001", arm="skill", attempt=1),
         task=Task(task_id="task-001", name="One", prompt=case.get("prompt", ""), line=0),
         spec_path=spec,
-        engine=Engine(backend="claude-code", model=case.get("model")),
-        judge=Engine(backend="claude-code", model=case.get("model")),
+        engine=Engine(backend=backend, model=case.get("model")),
+        judge=Engine(backend=backend, model=case.get("model")),
         skills=tuple(map(skill_of, case.get("skills", []))),
         absent_skills=(),
         sandbox=Sandbox(),

@@ -14,7 +14,7 @@ TOOL = {
 }
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
+def answer(request: dict[str, Any], greeting: str) -> dict[str, Any]:
     """The `result` or `error` member for a request."""
     method, parameters = request["method"], request.get("params", {})
     if method == "initialize":
@@ -24,14 +24,16 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     if method == "tools/list":
         return {"result": {"tools": [TOOL]}}
     if method == "tools/call":
-        text = f"{os.environ.get('GREETING', '')} {parameters['arguments']['text']}"
+        text = f"{greeting} {parameters['arguments']['text']}"
         return {"result": {"content": [{"type": "text", "text": text}], "isError": False}}
     if method == "ping":
         return {"result": {}}
     return {"error": {"code": -32601, "message": f"no method {method}"}}
 
 
-for line in sys.stdin:
-    request = json.loads(line)
-    if "id" in request:
-        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer(request)}), flush=True)
+if __name__ == "__main__":
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "id" in request:
+            reply = answer(request, os.environ.get("GREETING", ""))
+            print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **reply}), flush=True)

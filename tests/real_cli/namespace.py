@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 KEY = "dummy-key"
+MODEL_PATH = re.compile(r"(/messages|/responses|/chat/completions|:(stream)?[gG]enerateContent)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,7 @@ class CompletedRun:
     @property
     def messages(self) -> list[dict[str, Any]]:
         """The bodies of the requests for a message: one for each turn of a model."""
-        return [entry["body"] for entry in self.requests if entry["path"].partition("?")[0].endswith("/messages")]
+        return [entry["body"] for entry in self.requests if MODEL_PATH.search(entry["path"].partition("?")[0])]
 
 
 def run_in_namespace(
@@ -39,18 +41,22 @@ def run_in_namespace(
     *,
     env: Mapping[str, str | None] | None = None,
     usage: Mapping[str, int] | None = None,
+    files: Mapping[str, str] | None = None,
     timeout_s: float = 300.0,
 ) -> CompletedRun:
     """Run `argv` in `cwd` in a network namespace of its own, with a model that follows `turns` (see `scripted_model`).
 
     The environment is clean: PATH, a UTF-8 locale, an empty HOME, ANTHROPIC_BASE_URL of the model and a dummy ANTHROPIC_API_KEY;
-    `env` adds to it, and takes out what it maps to None. Raises subprocess.TimeoutExpired.
+    `env` adds to it, and takes out what it maps to None. `files` are written below HOME first, by their relative paths. In their
+    text and in the environment `@URL@` becomes the model's URL (without `/v1`), `@MCP_URL@` that of the MCP server of `mcp_http`,
+    and `@HOME@` the home. Raises subprocess.TimeoutExpired.
     """
     with tempfile.TemporaryDirectory(prefix="caliper-case-", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
         script, log, home = place / "script.json", place / "requests.json", place / "home"
         home.mkdir()
-        script.write_text(json.dumps({"turns": list(turns), "usage": dict(usage or {})}), encoding="utf-8")
+        data = {"turns": list(turns), "usage": dict(usage or {}), "files": dict(files or {})}
+        script.write_text(json.dumps(data), encoding="utf-8")
         clean: dict[str, str | None] = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(home),

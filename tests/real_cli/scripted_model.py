@@ -1,7 +1,7 @@
-"""A scripted model server that speaks Anthropic's Messages API, streaming and not, for driving a real agent CLI offline.
+"""A scripted model server for driving real agent CLIs offline: speaks the model APIs of `dialects`, streaming and not.
 
-A script is `{"turns": [turn, ...], "usage": {...}}`. A request is answered by the first turn whose `when` holds (an empty `when`
-always holds; when none does, by the text "OK"). Conditions:
+A script is `{"turns": [turn, ...], "usage": {...}, "models": [name, ...]}`. A request is answered by the first turn whose `when`
+holds (an empty `when` always holds; when none does, by the text "OK"). Conditions:
 
     tool_results N           how many tool results the request carries       min_tool_results N
     user "str"               in the last user message                        any / not_any "str"   anywhere in the body
@@ -10,17 +10,23 @@ always holds; when none does, by the text "OK"). Conditions:
     tool_offered "Name"      among the tools offered                         request N             the N-th model request, from 0
     max_uses N               this turn answers at most N times
 
-A turn replies with `text`, `thinking`, and `tool` or a list `tools` (`{"name": {input}}` each), or plays a `fault`:
-`{"kind": "status", "status": 429, "type": ..., "message": ..., "headers": {...}}`, `{"kind": "hang"}`,
-`{"kind": "cut", "after": events}`, `{"kind": "garbage"}`, `{"kind": "wrong_type"}`, `{"kind": "close"}`. `delay` waits that many
-seconds first. `@CWD@` in a text or a tool's input becomes the working directory that the request names.
-`usage` (of a turn or of the script) is disjoint: `input`, `cache_read`, `cache_write`, `output`.
+A turn replies with `text`, `thinking`, and `tool` or a list `tools`, or plays a `fault`. A tool is `{"name": {input}, ...}`: the
+first name that the request offers is called (the first of all when it offers none of them), so one script can serve several CLIs.
+Functions of an MCP server that the Responses API offers as a namespace are called `namespace__name`; an input that is a string
+makes a freeform call.
+
+Faults: `{"kind": "status", "status": 429, "type": ..., "code": ..., "message": ..., "headers": {...}}`, `{"kind": "hang"}`,
+`{"kind": "cut"}` (the connection ends just before the answer is complete, or with `"after": N` after N events),
+`{"kind": "garbage"}`, `{"kind": "wrong_type"}`, `{"kind": "close"}`. `delay` waits that many seconds first.
+
+In a text or a tool's input `@CWD@` becomes the working directory that the request names, and `@FILE:a/b@` the first absolute path
+in it that ends with `/a/b`. `usage` (of a turn or of the script) is disjoint: `input`, `cache_read`, `cache_write`, `output`;
+`reasoning` is a part of `output`.
 """
 
 from __future__ import annotations
 
 import gzip
-import itertools
 import json
 import re
 import threading
@@ -28,17 +34,11 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-USAGE = {"input": 100, "cache_read": 40, "cache_write": 7, "output": 20}
-ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-    500: "api_error",
-    529: "overloaded_error",
-}
-SECRET_HEADERS = ("authorization", "x-api-key")
+import dialects
+from dialects import USAGE, Asked, Call, Dialect, Said
+
+SECRET_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
+DIRECTORY = re.compile(r"(?:[Ww]orking (?:directory|in the directory): (.+?)|<cwd>(.+?)</cwd>)(?:\\n|\"|$)")
 
 
 class Script:
@@ -47,123 +47,66 @@ class Script:
     def __init__(self, data: dict[str, Any]) -> None:
         self.turns: list[dict[str, Any]] = data.get("turns", [])
         self.usage = {**USAGE, **data.get("usage", {})}
+        self.models: list[str] = data.get("models", ["scripted-model"])
+        self.new_id = dialects.ids()
         self._used: dict[int, int] = {}
         self._requests = 0
-        self._ids = itertools.count(1)
         self._lock = threading.Lock()
 
-    def new_id(self, prefix: str) -> str:
-        return f"{prefix}_scripted{next(self._ids):06d}"
-
-    def choose(self, body: dict[str, Any], raw: str) -> tuple[int | None, dict[str, Any]]:
+    def choose(self, asked: Asked, raw: str, model: str) -> dict[str, Any]:
+        """The turn for a request with the body `raw`, its `@...@` filled in."""
         with self._lock:
             index, self._requests = self._requests, self._requests + 1
             for number, turn in enumerate(self.turns):
-                if self._used.get(number, 0) < turn.get("when", {}).get("max_uses", 1 << 30) and holds(turn, body, raw, index):
+                when = turn.get("when", {})
+                if self._used.get(number, 0) < when.get("max_uses", 1 << 30) and holds(when, asked, raw, model, index):
                     self._used[number] = self._used.get(number, 0) + 1
-                    return number, turn
-        return None, {"text": "OK"}
+                    return with_paths(turn, raw)
+        return {"text": "OK"}
+
+    def said(self, turn: dict[str, Any], asked: Asked, model: str) -> Said:
+        """What the turn says, its calls made with the tools that were offered."""
+        calls = []
+        for choices in turn.get("tools") or ([turn["tool"]] if "tool" in turn else []):
+            name = next((name for name in choices if name in asked.tools), next(iter(choices)))
+            calls.append(Call(call_id=self.new_id("toolu"), name=name, arguments=choices[name]))
+        return Said(
+            model=turn.get("model") or model or self.models[0],
+            text=turn.get("text", ""),
+            thinking=turn.get("thinking", ""),
+            calls=tuple(calls),
+            usage={**self.usage, **turn.get("usage", {})},
+            stop=turn.get("stop"),
+        )
 
 
-def holds(turn: dict[str, Any], body: dict[str, Any], raw: str, index: int) -> bool:
-    """Whether the turn's `when` fits the request, which is the `index`-th."""
-    when = turn.get("when", {})
-    user, results = describe(body)
-    tools = [tool.get("name") for tool in body.get("tools") or []]
+def holds(when: dict[str, Any], asked: Asked, raw: str, model: str, index: int) -> bool:
+    """Whether the conditions fit the request, which is the `index`-th."""
     return all(
         (
-            when.get("tool_results", results) == results,
-            when.get("min_tool_results", 0) <= results,
-            when.get("user", "") in user,
+            when.get("tool_results", asked.results) == asked.results,
+            when.get("min_tool_results", 0) <= asked.results,
+            when.get("user", "") in asked.user,
             when.get("any", "") in raw,
             all(text in raw for text in when.get("all", ())),
             "not_any" not in when or when["not_any"] not in raw,
-            when.get("model", "") in str(body.get("model", "")),
-            when.get("tools", bool(tools)) == bool(tools),
+            when.get("model", "") in model,
+            when.get("tools", bool(asked.tools)) == bool(asked.tools),
             when.get("request", index) == index,
-            "tool_offered" not in when or when["tool_offered"] in tools,
+            "tool_offered" not in when or when["tool_offered"] in asked.tools,
         )
     )
 
 
-def describe(body: dict[str, Any]) -> tuple[str, int]:
-    """The last user text and the number of tool results in a request."""
-    user, results = "", 0
-    for message in body.get("messages", []):
-        content = message["content"]
-        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        results += sum(block.get("type") == "tool_result" for block in blocks)
-        texts = [block.get("text", "") for block in blocks if block.get("type") == "text"]
-        if message["role"] == "user" and texts:
-            user = "\n".join(texts)
-    return user, results
-
-
-def with_directory(value: Any, raw: str) -> Any:
-    """`value` with every `@CWD@` replaced by the working directory that the request's body names."""
+def with_paths(value: Any, raw: str) -> Any:
+    """`value` with every `@CWD@` and `@FILE:...@` replaced by what the request's body names, where it does."""
     text = json.dumps(value)
-    if "@CWD@" not in text:
-        return value
-    found = re.search(r"[Ww]orking directory: (.+?)(?:\\n|\")", raw)
-    return json.loads(text.replace("@CWD@", found[1] if found else "@CWD@"))
-
-
-def reply(script: Script, turn: dict[str, Any], model: str) -> tuple[list[tuple[str, dict[str, Any]]], dict[str, Any]]:
-    """The turn as stream events and as one message."""
-    amounts = {**script.usage, **turn.get("usage", {})}
-    usage = {
-        "input_tokens": amounts["input"],
-        "cache_read_input_tokens": amounts["cache_read"],
-        "cache_creation_input_tokens": amounts["cache_write"],
-        "output_tokens": 1,
-    }
-    final = {**usage, "output_tokens": amounts["output"]}
-    blocks = blocks_of(script, turn)
-    stop = turn.get("stop") or ("tool_use" if blocks and blocks[-1]["type"] == "tool_use" else "end_turn")
-    message = {
-        "id": script.new_id("msg"),
-        "type": "message",
-        "role": "assistant",
-        "model": turn.get("model", model),
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": usage,
-    }
-    events: list[tuple[str, dict[str, Any]]] = [("message_start", {"message": message})]
-    for index, block in enumerate(blocks):
-        start, deltas = opened(block)
-        events.append(("content_block_start", {"index": index, "content_block": start}))
-        events += [("content_block_delta", {"index": index, "delta": delta}) for delta in deltas]
-        events.append(("content_block_stop", {"index": index}))
-    events.append(("message_delta", {"delta": {"stop_reason": stop, "stop_sequence": None}, "usage": final}))
-    events.append(("message_stop", {}))
-    return events, {**message, "content": blocks, "stop_reason": stop, "usage": final}
-
-
-def blocks_of(script: Script, turn: dict[str, Any]) -> list[dict[str, Any]]:
-    blocks: list[dict[str, Any]] = []
-    if thinking := turn.get("thinking"):
-        blocks.append({"type": "thinking", "thinking": thinking, "signature": "ZmFrZQ=="})
-    if text := turn.get("text"):
-        blocks.append({"type": "text", "text": text})
-    for tool in turn.get("tools") or ([turn["tool"]] if "tool" in turn else []):
-        for name, arguments in tool.items():
-            blocks.append({"type": "tool_use", "id": script.new_id("toolu"), "name": name, "input": arguments})
-    return blocks
-
-
-def opened(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A content block as its start and its deltas."""
-    if block["type"] == "text":
-        pieces = re.findall(r".{1,4096}", block["text"], re.DOTALL)
-        return {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces]
-    if block["type"] == "thinking":
-        return {"type": "thinking", "thinking": "", "signature": ""}, [
-            {"type": "thinking_delta", "thinking": block["thinking"]},
-            {"type": "signature_delta", "signature": block["signature"]},
-        ]
-    return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
+    if "@CWD@" in text and (found := DIRECTORY.search(raw)):
+        text = text.replace("@CWD@", found[1] or found[2])
+    for ending in set(re.findall(r"@FILE:([^@]+)@", text)):
+        if found := re.search(rf"/[^\s\"'`<>()]*/{re.escape(ending)}", raw):
+            text = text.replace(f"@FILE:{ending}@", found[0])
+    return json.loads(text)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -183,7 +126,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.note(self, body=None)
-        self.send_json(200 if self.path == "/" else 404, {"type": "error", "error": {"type": "not_found_error", "message": "-"}})
+        if self.path.partition("?")[0].endswith("/models"):
+            self.send_json(200, dialects.model_list(self.server.script.models))
+        else:
+            self.send_json(200 if self.path == "/" else 404, dialects.ANTHROPIC.error(404, {"message": "unknown path"}))
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -196,12 +142,12 @@ class Handler(BaseHTTPRequestHandler):
             body = {}
         path = self.path.partition("?")[0]
         self.server.note(self, body=body)
-        if path.endswith("/messages/count_tokens"):
-            self.send_json(200, {"input_tokens": max(1, len(raw) // 4)})
-        elif path.endswith("/messages"):
-            self.answer(body, raw)
+        if (counted := dialects.counted_tokens(path, raw)) is not None:
+            self.send_json(200, counted)
+        elif routed := dialects.route(path, body):
+            self.answer(body, raw, *routed)
         else:
-            self.send_json(404, {"type": "error", "error": {"type": "not_found_error", "message": "unknown path"}})
+            self.send_json(404, dialects.ANTHROPIC.error(404, {"message": "unknown path"}))
 
     def read_body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
@@ -214,38 +160,37 @@ class Handler(BaseHTTPRequestHandler):
             data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         return gzip.decompress(data) if self.headers.get("Content-Encoding") == "gzip" else data
 
-    def answer(self, body: dict[str, Any], raw: str) -> None:
-        script = self.server.script
-        _, turn = script.choose(body, raw)
-        turn = with_directory(turn, raw)
+    def answer(self, body: dict[str, Any], raw: str, dialect: Dialect, model: str, stream: bool) -> None:
+        script, asked = self.server.script, dialect.describe(body)
+        turn = script.choose(asked, raw, model)
         time.sleep(turn.get("delay", 0))
         fault = turn.get("fault", {})
-        if self.fault(fault):
+        if self.fault(fault, dialect):
             return
-        events, message = reply(script, turn, str(body.get("model", "")))
-        if not body.get("stream"):
-            self.send_json(200, message)
+        reply = dialect.reply(script.said(turn, asked, model), script.new_id)
+        if not stream:
+            self.send_json(200, reply.whole)
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.send_header("request-id", script.new_id("req"))
         self.end_headers()
-        for number, (name, data) in enumerate(events):
-            if fault.get("kind") == "cut" and number == fault["after"]:
-                self.hang_up()
-                return
-            payload = f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n".encode()
+        end = fault.get("after", len(reply.events) - reply.closing) if fault.get("kind") == "cut" else None
+        for name, data in reply.events[:end]:
+            head = f"event: {name}\n" if name else ""
+            payload = f"{head}data: {data if isinstance(data, str) else json.dumps(data)}\n\n".encode()
             self.wfile.write(b"%x\r\n%s\r\n" % (len(payload), payload))
-        self.wfile.write(b"0\r\n\r\n")
+        if end is None:
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self.hang_up()
 
-    def fault(self, fault: dict[str, Any]) -> bool:
+    def fault(self, fault: dict[str, Any], dialect: Dialect) -> bool:
         """Play a fault; True when it was the whole answer."""
         kind = fault.get("kind")
         if kind == "status":
-            status = fault["status"]
-            error = {"type": fault.get("type") or ERROR_TYPES.get(status, "api_error"), "message": fault.get("message", "fault")}
-            self.send_json(status, {"type": "error", "error": error}, fault.get("headers", {}))
+            self.send_json(fault["status"], dialect.error(fault["status"], fault), fault.get("headers", {}))
         elif kind == "hang":
             self.server.closing.wait()
         elif kind == "garbage":
