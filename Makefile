@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint record-demo clean
+.PHONY: demo test test-all lint record-demo clean
 
 demo: $(STAMP)  ## the main job on recorded attempts: no agent, no key, no network
 	@$(BIN)/python -m pytest -p no:cacheprovider -c examples/quickstart/pytest.ini examples/quickstart/changelog.eval.yaml \
@@ -12,7 +12,10 @@ demo: $(STAMP)  ## the main job on recorded attempts: no agent, no key, no netwo
 	status=$$?; if [ $$status -ne 1 ]; then echo "make demo: pytest should end with 1, not $$status" >&2; exit 2; fi; \
 	echo "As recorded: one attempt with the skill fails, so pytest ends with status 1."
 
-test: $(STAMP)  ## all tests; those that drive real agent CLIs are skipped with a reason where node is missing
+test: $(STAMP)  ## all tests but those of slow agent CLIs; those of real CLIs are skipped with a reason where node is missing
+	$(BIN)/python -m pytest -n 2 -m "not slow_cli" $(ARGS)
+
+test-all: $(STAMP)  ## all tests, with every agent CLI
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 lint: $(STAMP)

@@ -86,6 +86,8 @@ class AttemptPlan:
     """Side file that the attempt writes its redacted transcript to."""
     project: Path | None = None
     """The directory that the spec's project is known by; None where nobody said."""
+    judge_votes: int = 1
+    """How often the autorater is asked, odd; the majority decides."""
     assert_code: bytes | None = None
     """`judging.assertion.compile_assertion` of the task's assertion."""
 
@@ -186,6 +188,8 @@ class Verdict:
     error: str | None = None
     """One line: a check produced no verdict."""
     fatal: str | None = None
+    judge_votes: tuple[bool | None, ...] = ()
+    """What each vote said, None for one that gave no verdict; empty where the autorater was asked once."""
     judge_model: str | None = None
     judge_cli_version: str | None = None
     assert_s: float | None = None
@@ -201,7 +205,7 @@ class JudgeRequest:
     schema: Mapping[str, Any]
     """JSON Schema of the verdict, for CLIs with structured output."""
     number: int = 1
-    """1 for the question, 2 for the re-ask."""
+    """Counts the calls for one attempt, from 1: the question, a re-ask, further votes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

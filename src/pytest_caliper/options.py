@@ -41,6 +41,14 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
+def odd_number(text: str) -> int:
+    """An odd number of at least 1. Raises argparse.ArgumentTypeError."""
+    value = whole_number(text)
+    if value % 2 == 0:
+        raise ArgumentTypeError(f"must be odd, so that votes cannot tie, got {text!r}")
+    return value
+
+
 def seconds(text: str) -> float:
     """A positive finite number of seconds. Raises argparse.ArgumentTypeError."""
     try:
@@ -70,6 +78,14 @@ OPTIONS = (
         parse=str,
         metavar="TARGET",
         help="Engine that grades expect: checks, as for --caliper-model (default: claude-code)",
+    ),
+    Option(
+        name="judge-votes",
+        default=1,
+        parse=odd_number,
+        metavar="N",
+        ini="int",
+        help="Ask the judge N times per attempt, an odd number; the majority decides (default: 1)",
     ),
     Option(
         name="workers",
@@ -121,6 +137,7 @@ class Settings:
     ini_model: str | None = None
     judge_model: str | None = None
     ini_judge_model: str | None = None
+    judge_votes: int = 1
     workers: int = 4
     workers_said: bool = False
     """True when somebody asked for this number of workers: then it bounds xdist too."""
@@ -177,6 +194,7 @@ def settings_of(config: pytest.Config) -> Settings:
         ini_model=config.getini("caliper_model") or None,
         judge_model=config.getoption("caliper_judge_model"),
         ini_judge_model=config.getini("caliper_judge_model") or None,
+        judge_votes=_or_default(said, "judge-votes"),
         workers=_or_default(said, "workers"),
         workers_said=said["workers"] is not None,
         timeout_s=_or_default(said, "timeout"),

@@ -208,6 +208,7 @@ class Session:
             "skill": skill_hash(run.plan.skills),
             "engine": str(run.engine),
             "judge": str(run.judge),
+            "judge_votes": self.settings.judge_votes,
             "k": self.settings.k,
             "baseline": "baseline" in run.plan.arms,
         }

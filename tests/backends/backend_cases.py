@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from pytest_caliper.runs.records import AttemptKey, SkillSnapshot
 from pytest_caliper.spec.model import Sandbox, Task
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
+
+SESSION = f"session-{os.getpid()}"
+"""Its own in every process: whoever closes it kills what carries its tag."""
 
 
 def recording(folder: str, name: str) -> RawOutput:
@@ -70,7 +74,7 @@ def make_plan(root: Path, **changes: Any) -> AttemptPlan:
         "protected": (),
         "timeout_s": 30.0,
         "root": root / "attempt",
-        "tag": "session/attempt",
+        "tag": f"{SESSION}/attempt",
         "transcript_path": root / "transcript.jsonl",
     }
     return AttemptPlan(**{**fields, **changes})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from backend_cases import make_plan, make_workspace
+from backend_cases import SESSION, make_plan, make_workspace
 
 from pytest_caliper.backends.driver import STDERR_BYTES, PatientInvoker, ProcessInvoker, StandardHarness
 from pytest_caliper.contracts import (
@@ -46,7 +46,7 @@ class ShellBackend:
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
-    with Processes("session") as running:
+    with Processes(SESSION) as running:
         yield running
 
 

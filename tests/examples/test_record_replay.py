@@ -157,7 +157,10 @@ tasks:
 
 
 @pytest.mark.parametrize("extra", [["--caliper-workers=1"], ["-n2"]], ids=["pool", "xdist"])
-def test_every_end_of_an_attempt_is_replayed(project: Project, extra: list[str]) -> None:
+def test_every_end_of_an_attempt_is_replayed(project: Project, extra: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = project.path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     project.spec(ENDS.replace("SPEC", str(project.path / "demo.eval.yaml")))
     _, recorded = project.record("--caliper-timeout=2", *extra)
     _, replayed = project.replay(*extra)
@@ -176,6 +179,7 @@ def test_every_end_of_an_attempt_is_replayed(project: Project, extra: list[str])
     assert comparable(replayed) == comparable(recorded)
     replies = json.loads(project.cassette("task-003-skill-1").read_text())["judge"]["replies"]
     assert [reply["stdout"][0] for reply in replies] == ["well, it depends"] * 2
+    assert [path.name for path in temporary.iterdir() if path.name.startswith("caliper-")] == []
 
 
 @pytest.mark.parametrize("extra", [[], ["-n2"]], ids=["pool", "xdist"])

@@ -191,3 +191,35 @@ def test_a_real_assert_is_compiled_where_the_plan_has_no_code(bench: AssertBench
     verdict = standard(plan, DONE, make_workspace(plan.root))
     assert verdict.assert_passed is False
     assert (verdict.assert_evidence or "").startswith("case.eval.yaml:5: AssertionError: assert 'done' == 'other'")
+
+
+@pytest.mark.parametrize(
+    ("replies", "votes", "passed", "told"),
+    [
+        ([YES, YES, YES], (True, True, True), True, "seen"),
+        ([YES, NO, YES], (True, False, True), True, "seen [2 of 3 votes said yes, 1 no]"),
+        ([NO, YES, NO], (False, True, False), False, "not seen [1 of 3 votes said yes, 2 no]"),
+        ([GARBAGE, GARBAGE, YES, YES], (None, True, True), True, "seen [2 of 3 votes said yes, 0 no]"),
+        ([YES, GARBAGE, GARBAGE, NO], (True, None, False), None, "no majority: 1 of 3 votes said yes, 1 no; the judge"),
+    ],
+)
+def test_the_majority_of_the_votes_decides(
+    tmp_path: Path, replies: list[JudgeReply], votes: tuple[bool | None, ...], passed: bool | None, told: str
+) -> None:
+    scripted = ScriptedJudge(replies=list(replies), dir=tmp_path, cause="exit")
+    standard = StandardJudge(invoker=scripted, backends={"scripted": scripted}, asserts=FakeAsserts(PASSED))  # type: ignore[arg-type, dict-item]
+    plan = replace(plan_in(tmp_path, asserts=False), judge_votes=3)
+
+    verdict = standard(plan, DONE, make_workspace(tmp_path / "a"))
+
+    assert (verdict.autorater_passed, verdict.judge_votes) == (passed, votes)
+    assert (verdict.autorater_reasoning or verdict.error or "").startswith(told)
+    assert [request.number for request in scripted.asked] == list(range(1, len(replies) + 1))
+    assert verdict.judge_s == 2.0 * len(replies)
+
+
+def test_a_lost_login_ends_the_voting(tmp_path: Path) -> None:
+    scripted = ScriptedJudge(replies=[JudgeReply(text="", error="401", fatal="log in")], dir=tmp_path, cause="exit")
+    standard = StandardJudge(invoker=scripted, backends={"scripted": scripted}, asserts=FakeAsserts(PASSED))  # type: ignore[arg-type, dict-item]
+    verdict = standard(replace(plan_in(tmp_path, asserts=False), judge_votes=3), DONE, make_workspace(tmp_path / "a"))
+    assert (verdict.autorater_passed, verdict.fatal, len(scripted.asked)) == (None, "log in", 1)

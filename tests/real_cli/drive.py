@@ -20,6 +20,9 @@ from pytest_caliper.process import Processes
 from pytest_caliper.runs.records import AttemptKey, SkillSnapshot
 from pytest_caliper.spec.model import McpServer, Sandbox, Task
 
+SESSION = f"real-cli-{os.getpid()}"
+"""Its own: another drive that ends kills what carries its tag."""
+
 
 def main(case: dict[str, Any]) -> dict[str, Any]:
     env, root = dict(os.environ), Path(case["root"])
@@ -34,7 +37,7 @@ def main(case: dict[str, Any]) -> dict[str, Any]:
     place = Workspace.at(root / "attempt")
     for directory in (place.home, place.work, place.tmp):
         directory.mkdir(parents=True)
-    with Processes("real-cli") as processes:
+    with Processes(SESSION) as processes:
         invoker = ProcessInvoker(processes, {backend.name: backend.find(env)}, judge_timeout_s=60.0)
         if case["action"] == "judge":
             request = JudgeRequest(system="You judge.", prompt=case["prompt"], schema=case["schema"])
@@ -60,7 +63,7 @@ def plan_of(case: dict[str, Any], backend: str, env: dict[str, str], root: Path)
         protected=(),
         timeout_s=case.get("timeout_s", 60.0),
         root=root / "attempt",
-        tag="real-cli/attempt",
+        tag=f"{SESSION}/attempt",
         transcript_path=root / "transcript.jsonl",
     )
 

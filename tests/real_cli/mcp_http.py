@@ -41,7 +41,8 @@ class Handler(BaseHTTPRequestHandler):
         """The server starts no messages of its own, so there is no stream to open; nor is there anything else to get."""
         self.send(405 if self.path.partition("?")[0] == "/mcp" else 404)
 
-    do_DELETE = do_GET
+    def do_DELETE(self) -> None:
+        self.do_GET()
 
     def send(self, status: int, data: Any = None) -> None:
         body = b"" if data is None else json.dumps(data).encode()

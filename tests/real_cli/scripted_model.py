@@ -38,7 +38,12 @@ import dialects
 from dialects import USAGE, Asked, Call, Dialect, Said
 
 SECRET_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
-DIRECTORY = re.compile(r"(?:[Ww]orking (?:directory|in the directory): (.+?)|<cwd>(.+?)</cwd>)(?:\\n|\"|$)")
+DIRECTORY = re.compile(
+    r"[Ww]orking directory: (.+?)(?:\\n|\"|$)"  # Claude Code, opencode, Hermes
+    r"|<cwd>(?:\\n)?(.+?)(?:\\n)?</cwd>"  # Codex, pi
+    r"|Workspace Directories:\*\*\\n *- (.+?)\\n"  # Gemini CLI
+)
+"""How CLIs name the working directory, in the request's JSON."""
 
 
 class Script:
@@ -102,7 +107,7 @@ def with_paths(value: Any, raw: str) -> Any:
     """`value` with every `@CWD@` and `@FILE:...@` replaced by what the request's body names, where it does."""
     text = json.dumps(value)
     if "@CWD@" in text and (found := DIRECTORY.search(raw)):
-        text = text.replace("@CWD@", found[1] or found[2])
+        text = text.replace("@CWD@", found[found.lastindex or 0])
     for ending in set(re.findall(r"@FILE:([^@]+)@", text)):
         if found := re.search(rf"/[^\s\"'`<>()]*/{re.escape(ending)}", raw):
             text = text.replace(f"@FILE:{ending}@", found[0])

@@ -199,6 +199,7 @@ class _Course:
             assert_evidence=verdict.assert_evidence,
             autorater_passed=verdict.autorater_passed,
             autorater_reasoning=verdict.autorater_reasoning,
+            judge_votes=verdict.judge_votes,
             model=result.model,
             judge_model=verdict.judge_model,
             cli_version=result.cli_version,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from pytest_caliper.contracts import (
     AttemptPlan,
@@ -11,6 +12,7 @@ from pytest_caliper.contracts import (
     HarnessResult,
     Invoker,
     JudgeReply,
+    JudgeRequest,
     RawOutput,
     Workspace,
 )
@@ -41,24 +43,62 @@ class Rating:
     model: str | None = None
     cli_version: str | None = None
     duration_s: float = 0.0
-    """Both calls together, where there were two."""
+    """All calls together."""
+    calls: int = 0
+    votes: tuple[bool | None, ...] = ()
+    """What each vote said, where there was more than one."""
 
 
 def rate(invoker: Invoker, backend: Backend, plan: AttemptPlan, workspace: Workspace, result: HarnessResult) -> Rating:
-    """Ask, and ask once more where the reply holds no verdict. A CLI that failed is not asked again: it has retried by itself.
+    """What the autorater says; with `plan.judge_votes`, what the majority of that many independent questions says.
 
-    Raises Cancelled when the session stops.
+    A vote without a verdict counts for neither side. Raises Cancelled when the session stops.
     """
     request = judge_request(plan, result)
+    ratings: list[Rating] = []
+    for _ in range(plan.judge_votes):
+        called = sum(rating.calls for rating in ratings)
+        ratings.append(_vote(invoker, backend, plan, workspace, request, called=called))
+        if ratings[-1].fatal is not None:
+            break
+    return ratings[0] if plan.judge_votes == 1 else _majority(ratings, plan.judge_votes)
+
+
+def _majority(ratings: Sequence[Rating], votes: int) -> Rating:
+    said = tuple(rating.passed for rating in ratings)
+    winner = next((verdict for verdict in (True, False) if said.count(verdict) * 2 > votes), None)
+    counted = f"{said.count(True)} of {votes} votes said yes, {said.count(False)} no"
+    lost = next((rating for rating in ratings if rating.passed is None), None)
+    speaker = next((rating for rating in ratings if rating.passed is winner), ratings[0])
+    split = "" if len(set(said)) == 1 else f" [{counted}]"
+    return replace(
+        speaker,
+        passed=winner,
+        reasoning=None if winner is None else f"{speaker.reasoning}{split}",
+        error=None if winner is not None else f"no majority: {counted}" + (f"; {lost.error}" if lost is not None else ""),
+        fatal=None if winner is not None or lost is None else lost.fatal,
+        duration_s=sum(rating.duration_s for rating in ratings),
+        calls=sum(rating.calls for rating in ratings),
+        votes=said,
+    )
+
+
+def _vote(
+    invoker: Invoker, backend: Backend, plan: AttemptPlan, workspace: Workspace, request: JudgeRequest, *, called: int
+) -> Rating:
+    """Ask, and ask once more where the reply holds no verdict. A CLI that failed is not asked again: it has retried by itself."""
     spent, model, version, reason = 0.0, None, None, ""
-    for _ in range(ASKS):
+    for asked in range(1, ASKS + 1):
+        request = replace(request, number=called + asked)
         raw = invoker.judge(backend, plan, workspace, request)
         reply = read_reply(backend, raw)
         spent += raw.duration_s
         model, version = reply.model or model, reply.cli_version or version
         if reply.error is not None or reply.fatal is not None:
             error = f"the judge ({plan.judge}) failed: {first_line(reply.error or reply.fatal or '')}"
-            return Rating(passed=None, error=error, fatal=reply.fatal, model=model, cli_version=version, duration_s=spent)
+            return Rating(
+                passed=None, error=error, fatal=reply.fatal, model=model, cli_version=version, duration_s=spent, calls=asked
+            )
         try:
             verdict = parse_verdict(reply.text, reply.structured, evidence=request.prompt)
         except NoVerdict as why:
@@ -66,9 +106,9 @@ def rate(invoker: Invoker, backend: Backend, plan: AttemptPlan, workspace: Works
             request = ask_again(request, reason)
             continue
         reasoning = cut_middle(verdict.reasoning, MAX_REASONING)
-        return Rating(passed=verdict.passed, reasoning=reasoning, model=model, cli_version=version, duration_s=spent)
+        return Rating(passed=verdict.passed, reasoning=reasoning, model=model, cli_version=version, duration_s=spent, calls=asked)
     error = f"the judge ({plan.judge}) gave no verdict, asked {ASKS} times: {reason}"
-    return Rating(passed=None, error=error, model=model, cli_version=version, duration_s=spent)
+    return Rating(passed=None, error=error, model=model, cli_version=version, duration_s=spent, calls=ASKS)
 
 
 def read_reply(backend: Backend, raw: RawOutput) -> JudgeReply:

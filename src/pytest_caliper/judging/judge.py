@@ -65,6 +65,7 @@ def _verdict(asserted: AssertOutcome | None, rating: Rating | None) -> Verdict:
         autorater_reasoning=None if rating is None else rating.reasoning,
         error="; ".join(lost) or None,
         fatal=None if rating is None else rating.fatal,
+        judge_votes=() if rating is None else rating.votes,
         judge_model=None if rating is None else rating.model,
         judge_cli_version=None if rating is None else rating.cli_version,
         assert_s=None if asserted is None else asserted.duration_s,

@@ -130,6 +130,8 @@ class AttemptRecord:
     assert_evidence: str | None = None
     autorater_passed: bool | None = None
     autorater_reasoning: str | None = None
+    judge_votes: tuple[bool | None, ...] = ()
+    """What each vote of the autorater said; empty where it was asked once."""
     model: str | None = None
     judge_model: str | None = None
     cli_version: str | None = None
@@ -157,7 +159,7 @@ class AttemptRecord:
         data = asdict(self)
         data["durations"] = self.durations.to_json()
         data["usage"] = None if self.usage is None else {**asdict(self.usage), "total_tokens": self.usage.total_tokens}
-        for name in ("cheat_evidence", "skills_used", "changed_files"):
+        for name in ("cheat_evidence", "skills_used", "changed_files", "judge_votes"):
             data[name] = list(data[name])
         for name in ("skills_reported", "mcp_reported"):
             data[name] = None if data[name] is None else list(data[name])
@@ -172,7 +174,7 @@ class AttemptRecord:
         usage = data.get("usage")
         known["usage"] = None if usage is None else Usage(**{n: usage.get(n) for n in Usage.__dataclass_fields__})
         known["changed_files"] = tuple(ChangedFile(**entry) for entry in data.get("changed_files") or ())
-        for name in ("cheat_evidence", "skills_used"):
+        for name in ("cheat_evidence", "skills_used", "judge_votes"):
             known[name] = tuple(data.get(name) or ())
         for name in ("skills_reported", "mcp_reported"):
             known[name] = None if data.get(name) is None else tuple(data[name])
