@@ -10,7 +10,6 @@ A test file says how its CLI is set up (a `Subject`) and runs every case of `CAS
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -258,9 +257,8 @@ def _installed_skill(bench: Bench) -> dict[str, str]:
 def isolation(bench: Bench) -> None:
     """What the user has of his own does not reach the model, and stays as it is."""
     files = {**bench.subject.files, **DECOYS, **bench.subject.decoys}
-    probe = 'grep -rl DECOY-42 "$HOME" . ; true'
 
-    result, done = bench.use(bench.subject.shell(probe), files=files)
+    result, done = bench.drive([{"text": "Done."}], files=files)
 
     fine(result, "Done.")
     assert DECOY not in json.dumps(done.messages)
@@ -383,11 +381,7 @@ def odd_characters(bench: Bench) -> None:
 
 
 def judge(bench: Bench) -> None:
-    text = json.dumps(VERDICT)
-    given = bench.subject.judge_verdict
-    turn = {"text": text} if given is None else {"tool": given}
-
-    reply, done = bench.drive([turn], action="judge", schema=SCHEMA, files={**bench.subject.files, **DECOYS})
+    reply, done = bench.drive([_verdict(bench)], action="judge", schema=SCHEMA, files={**bench.subject.files, **DECOYS})
 
     assert (reply["error"], reply["fatal"]) == (None, None)
     assert (reply["structured"] or json.loads(reply["text"])) == VERDICT
@@ -400,12 +394,9 @@ def judge(bench: Bench) -> None:
 
 
 def judge_long_question(bench: Bench) -> None:
-    given = bench.subject.judge_verdict
-    turn: Turn = {"text": json.dumps(VERDICT)} if given is None else {"tool": given}
+    turns = [{"when": {"user": "THE END"}, **_verdict(bench)}, {"text": "not read"}]
 
-    reply, _ = bench.drive(
-        [{"when": {"user": "THE END"}, **turn}], action="judge", schema=SCHEMA, prompt="x" * 200_000 + "THE END"
-    )
+    reply, _ = bench.drive(turns, action="judge", schema=SCHEMA, prompt="x" * 200_000 + "THE END")
 
     assert (reply["structured"] or json.loads(reply["text"])) == VERDICT
 
@@ -416,6 +407,11 @@ def judge_refused_key(bench: Bench) -> None:
     assert reply["error"]
     assert bench.subject.login in reply["fatal"]
     assert reply["transient"] is False
+
+
+def _verdict(bench: Bench) -> Turn:
+    tool = bench.subject.judge_verdict
+    return {"text": json.dumps(VERDICT)} if tool is None else {"tool": tool}
 
 
 def _tools_offered(body: Any) -> set[str]:

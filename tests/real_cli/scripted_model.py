@@ -16,7 +16,8 @@ Functions of an MCP server that the Responses API offers as a namespace are call
 makes a freeform call.
 
 Faults: `{"kind": "status", "status": 429, "type": ..., "code": ..., "message": ..., "headers": {...}}`, `{"kind": "hang"}`,
-`{"kind": "cut"}` (the connection ends just before the answer is complete, or with `"after": N` after N events),
+`{"kind": "cut"}` (the connection ends just before the answer is complete, or with `"after": N` after N events; at once without
+streaming),
 `{"kind": "garbage"}`, `{"kind": "wrong_type"}`, `{"kind": "close"}`. `delay` waits that many seconds first.
 
 In a text or a tool's input `@CWD@` becomes the working directory that the request names, and `@FILE:a/b@` the first absolute path
@@ -174,7 +175,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         reply = dialect.reply(script.said(turn, asked, model), script.new_id)
         if not stream:
-            self.send_json(200, reply.whole)
+            self.hang_up() if fault else self.send_json(200, reply.whole)
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")

@@ -23,6 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(words)
     if arguments.command == "schema":
         return _schema()
+    if arguments.command == "update-cli":
+        from pytest_caliper.cli.update_cli import update_cli
+
+        return update_cli(arguments.backend, check_only=arguments.check)
     return _validate(arguments.spec)
 
 
@@ -39,6 +43,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     validate = commands.add_parser("validate", help="check specs without running anything")
     validate.add_argument("spec", nargs="+", type=Path, help="a .eval.yaml file")
+    update = commands.add_parser("update-cli", help="show installed and newest versions of agent CLIs, and update them")
+    update.add_argument("backend", nargs="?", help="one backend; all without it")
+    update.add_argument("--check", action="store_true", help="only show")
     commands.add_parser("schema", help="print the JSON Schema of the spec format, for editors")
     return parser
 
