@@ -29,7 +29,7 @@ def test_all_mistakes_of_all_files_are_told(tmp_path: Path, capsys: pytest.Captu
     assert main(["validate", str(tmp_path / "a.eval.yaml"), str(tmp_path / "b.eval.yaml"), str(tmp_path / "no.eval.yaml")]) == 1
     lines = capsys.readouterr().out.split("\n")
     for name in ("a", "b"):
-        assert any(line.startswith(f"{tmp_path}/{name}.eval.yaml:2: ") and "'name'" in line for line in lines), lines
+        assert any(line.startswith(f"{tmp_path}/{name}.eval.yaml:2: ") and "`name`" in line for line in lines), lines
         assert any(line.startswith(f"{tmp_path}/{name}.eval.yaml:3: ") for line in lines)
     assert any("no.eval.yaml" in line for line in lines)
 
