@@ -86,6 +86,8 @@ class AttemptPlan:
     """Side file that the attempt writes its redacted transcript to."""
     project: Path | None = None
     """The directory that the spec's project is known by; None where nobody said."""
+    user_customizations: bool = False
+    """True when the user's own skills, memories and settings are loaded on purpose, in both arms."""
     judge_votes: int = 1
     """How often the autorater is asked, odd; the majority decides."""
     assert_code: bytes | None = None

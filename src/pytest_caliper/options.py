@@ -110,6 +110,12 @@ OPTIONS = (
         metavar="DIR",
         help="Keep results below DIR (default: the nearest .caliper directory of the repository)",
     ),
+    Option(
+        name="user-customizations",
+        default=False,
+        ini="bool",
+        help="Let agents see your own skills, memories and settings, in both arms; results then hold for your machine alone",
+    ),
     Option(name="output", default=None, parse=str, metavar="PATH", ini=None, help="Also save the run file as PATH"),
     Option(
         name="record",
@@ -144,6 +150,7 @@ class Settings:
     timeout_s: float = 120.0
     results: Path | None = None
     """Absolute."""
+    user_customizations: bool = False
     output: Path | None = None
     """Absolute."""
     record: bool = False
@@ -200,6 +207,7 @@ def settings_of(config: pytest.Config) -> Settings:
         timeout_s=_or_default(said, "timeout"),
         results=None if results is None else (config.rootpath if from_ini else here).joinpath(results).absolute(),
         output=None if said["output"] is None else here.joinpath(said["output"]).absolute(),
+        user_customizations=bool(said["user-customizations"]),
         record=bool(said["record"]),
         replay=bool(said["replay"]),
     )

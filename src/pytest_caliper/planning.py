@@ -153,6 +153,7 @@ class SpecPlan:
             tag=f"{tag}/{run}-{name}",
             transcript_path=self.transcripts(session) / f"{name}.jsonl",
             project=self.project,
+            user_customizations=self.settings.user_customizations,
             judge_votes=self.settings.judge_votes,
             assert_code=self._codes.get(key.task_id),
         )

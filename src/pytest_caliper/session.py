@@ -187,6 +187,7 @@ class Session:
             interrupted=interrupted,
             selected_tasks=None if len(selected) == len(plan.spec.tasks) else tuple(task.name for task in selected),
             partial=partial,
+            user_customizations=self.settings.user_customizations,
             replay=self.settings.replay,
             cli_version=_only(record.cli_version for record in used),
             judge_cli_version=_only(record.judge_cli_version for record in judged),
@@ -210,6 +211,7 @@ class Session:
             "judge": str(run.judge),
             "judge_votes": self.settings.judge_votes,
             "k": self.settings.k,
+            "user_customizations": self.settings.user_customizations,
             "baseline": "baseline" in run.plan.arms,
         }
 

@@ -176,6 +176,8 @@ def test_every_end_of_an_attempt_is_replayed(project: Project, extra: list[str],
         "Cheats": "cheat",
         "Dies": "infra_error",
     }
+    failed = recorded["task_results"][3]["attempts"][0]
+    assert " where '1' = attempt.answer\n" in failed["assert_evidence"]
     assert comparable(replayed) == comparable(recorded)
     replies = json.loads(project.cassette("task-003-skill-1").read_text())["judge"]["replies"]
     assert [reply["stdout"][0] for reply in replies] == ["well, it depends"] * 2

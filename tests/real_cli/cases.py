@@ -188,7 +188,7 @@ def text(bench: Bench) -> None:
     fine(result, "Hello from the model.")
     assert (result["model"], result["cli_version"]) == (bench.subject.reported_model, bench.cli.version)
     assert result["usage"] == bench.subject.usage
-    assert [turn["role"] for turn in result["transcript"]] == ["text"]
+    assert [turn["role"] for turn in result["transcript"]] == ["assistant"]
     assert (result["skills_used"], len(done.messages)) == ([], 1)
     assert "greet" not in json.dumps(done.messages).replace("greeting", "")
     if not bench.subject.lists_skills:

@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agents import CLAUDE as PACKAGE
+from agents import Cli
+from cases import check
 from namespace import CompletedRun, run_in_namespace
+from subjects import CLAUDE
 
 pytestmark = pytest.mark.real_cli
 
@@ -30,7 +34,9 @@ def drive(claude_cli: Path, tmp_path: Path) -> Drive:
 
     def run(turns: list[dict[str, Any]], *, env: dict[str, str | None] | None = None, **case: Any) -> tuple[Any, CompletedRun]:
         path = tmp_path / "case.json"
-        path.write_text(json.dumps({"root": str(tmp_path), "action": "agent", "prompt": "Do it.", "model": MODEL, **case}))
+        path.write_text(
+            json.dumps({"root": str(tmp_path), "action": "agent", "prompt": "Do it.", "model": MODEL, "waits_s": [], **case})
+        )
         variables = {"CLAUDE_CLI_PATH": str(claude_cli), **(env or {})}
         done = run_in_namespace(turns, [sys.executable, HERE / "drive.py", path], tmp_path, env=variables)
         assert done.returncode == 0, done.stderr
@@ -306,3 +312,8 @@ def test_a_judges_question_of_200_kilobytes(drive: Drive) -> None:
     reply, _ = drive([{"when": {"user": "THE END"}, "tool": tool}], action="judge", schema=SCHEMA, prompt=prompt)
 
     assert reply["structured"] == {"reasoning": "read", "passed": True}
+
+
+@pytest.mark.parametrize("name", ["isolation", "skill_unused", "mcp_http", "overloaded", "throttled_once", "cut_stream", "judge"])
+def test_common_cases_claude(name: str, claude_cli: Path, tmp_path: Path) -> None:
+    check(name, CLAUDE, Cli(binary=claude_cli, version=PACKAGE[1]), tmp_path)

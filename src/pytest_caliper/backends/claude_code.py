@@ -19,11 +19,13 @@ from pytest_caliper.backends.claude_home import (
     CachedKeychain,
     ClaudeLogin,
     Keychain,
+    config_directory,
     read_login,
     write_home,
     write_private,
 )
-from pytest_caliper.backends.environment import base_environment
+from pytest_caliper.backends.customizations import Customization
+from pytest_caliper.backends.environment import base_environment, host_home
 from pytest_caliper.backends.install import install_skill
 from pytest_caliper.backends.mcp import ResolvedServer, resolve_server
 from pytest_caliper.contracts import (
@@ -104,6 +106,16 @@ class ClaudeCode:
         environment = base_environment(plan.env, workspace, extra_path=plan.sandbox.extra_path, passed=PASSED)
         environment |= _claude_environment(login, plan.env)
         return Command(argv=tuple(argv), cwd=workspace.work, env=environment, stdin=plan.task.prompt.encode("utf-8", "replace"))
+
+    def customizations(self, env: Mapping[str, str]) -> tuple[Customization, ...]:
+        """Where Claude Code's users keep skills, memories, rules, hooks and settings."""
+        directory = config_directory(env)
+        names = ("skills", "commands", "agents", "plugins", "output-styles", "rules", "hooks", "CLAUDE.md")
+        return (
+            *(Customization(source=directory / name, target=f".claude/{name}") for name in names),
+            Customization(source=directory / "settings.json", target=".claude/settings.json", replaces=True),
+            Customization(source=host_home(env) / ".agents" / "skills", target=".agents/skills"),
+        )
 
     def read_agent(self, raw: RawOutput, plan: AttemptPlan, workspace: Workspace) -> HarnessResult:  # noqa: ARG002
         """What the stream says; see `claude_reading`."""

@@ -95,6 +95,12 @@ class ClaudeLogin:
         return None
 
 
+def config_directory(env: Mapping[str, str]) -> Path:
+    """Where Claude Code keeps its user's files, by the host's environment."""
+    config = env.get("CLAUDE_CONFIG_DIR")
+    return Path(config) if config else host_home(env) / ".claude"
+
+
 def read_login(
     env: Mapping[str, str], *, keychain: Keychain | None = None, managed: tuple[Path, ...] = _MANAGED_SETTINGS
 ) -> ClaudeLogin:
@@ -103,7 +109,7 @@ def read_login(
     Files are read only when the environment holds no key and no provider. Raises EngineError when one of them is damaged.
     """
     config = env.get("CLAUDE_CONFIG_DIR")
-    directory = Path(config) if config else host_home(env) / ".claude"
+    directory = config_directory(env)
     settings = _read_object(directory / "settings.json") or {}
     environment = {name: value for name, value in env.items() if value and matches(name, PASSED)}
     own = settings.get("env")

@@ -20,6 +20,7 @@ from pytest_caliper.contracts import (
     RawOutput,
     Workspace,
 )
+from pytest_caliper.backends.customizations import carry_customizations
 from pytest_caliper.process import Processes
 
 RETRY_WAITS_S = (5.0, 20.0)
@@ -44,6 +45,11 @@ class ProcessInvoker:
         """
         cli = self._cli(backend)
         command = backend.agent_command(plan, workspace, cli)
+        if plan.user_customizations:
+            own = getattr(backend, "customizations", None)
+            if own is None:
+                raise EngineError(f"--caliper-user-customizations: {backend.name} does not say where its user keeps them")
+            carry_customizations(own(plan.env), workspace.home)
         return self._run(command, cli, workspace.root / "agent", timeout_s=plan.timeout_s, tag=f"{plan.tag}/agent")
 
     def judge(self, backend: Backend, plan: AttemptPlan, workspace: Workspace, request: JudgeRequest) -> RawOutput:

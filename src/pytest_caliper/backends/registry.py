@@ -10,8 +10,11 @@ from pytest_caliper.contracts import Backend, Engine, EngineError
 def builtin_backends() -> list[Backend]:
     """The backends that come with the package, each a fresh object."""
     from pytest_caliper.backends.claude_code import ClaudeCode
+    from pytest_caliper.backends.gemini import Gemini
+    from pytest_caliper.backends.hermes import Hermes
+    from pytest_caliper.backends.pi import Pi
 
-    return [ClaudeCode()]
+    return [ClaudeCode(), Gemini(), Hermes(), Pi()]
 
 
 def by_name(backends: Iterable[Backend]) -> dict[str, Backend]:

@@ -46,7 +46,7 @@ class ToolCall:
     """None when the transcript holds no result."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class AttemptView:
     """What the agent did, as an assert sees it."""
 
@@ -64,6 +64,10 @@ class AttemptView:
     """Tokens; None when the CLI reported none."""
     workdir: Path
     """Where the agent worked, and where the assert runs."""
+
+    def __repr__(self) -> str:
+        """As the assert names it. All fields would be long, and pytest would cut paths in them so that nobody recognises them."""
+        return "attempt"
 
 
 def view_data(result: HarnessResult, workspace: Workspace) -> dict[str, Any]:

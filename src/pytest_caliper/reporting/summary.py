@@ -76,6 +76,8 @@ def _notices(run: Run, arms: Arms) -> list[str]:
     if meta.interrupted:
         ran, asked = sum(a.spend.attempts for _, a in arms), sum(a.planned for _, a in arms)
         notices.append(f"interrupted: {ran:,} of {asked:,} planned attempts ran")
+    if meta.user_customizations:
+        notices.append("with the user's own skills, memories and settings: the numbers hold for this machine alone")
     if meta.replay:
         notices.append("replayed from cassettes: no agent and no judge ran")
     if meta.partial:

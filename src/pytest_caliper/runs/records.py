@@ -251,6 +251,8 @@ class RunMeta:
     """Task names when whole tasks were left out; None when all ran."""
     partial: bool
     """True when attempts of a task were left out."""
+    user_customizations: bool = False
+    """True when agents saw the user's own skills, memories and settings."""
     replay: bool = False
     """True when cassettes spoke instead of an agent and a judge."""
     cli_version: str | None = None
