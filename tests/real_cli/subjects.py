@@ -47,7 +47,9 @@ CODEX = Subject(
             ("*** Begin Patch", f"*** Add File: {path}", *(f"+{line}" for line in text.splitlines()), "*** End Patch", "")
         )
     },
-    skill=lambda name: {"exec_command": {"cmd": f'cat "$CODEX_HOME/skills/{SKILL_FILE}" "$HOME/.agents/skills/{SKILL_FILE}"'}},
+    skill=lambda name: {
+        "exec_command": {"cmd": f'cat "$CODEX_HOME/skills/{SKILL_FILE}" 2>/dev/null || cat "$HOME/.agents/skills/{SKILL_FILE}"'}
+    },
     usage=DISJOINT,
     files={
         ".codex/config.toml": """

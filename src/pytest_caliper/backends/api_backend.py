@@ -74,7 +74,7 @@ class _ApiBackend:
         )
 
     def agent_command(self, plan: AttemptPlan, workspace: Workspace, cli: CliInfo) -> Command:
-        """One completion of the task's prompt, with no system prompt. Raises EngineError when the plan holds skills or servers."""
+        """One completion of the task's prompt, without a system prompt. Raises EngineError for skills and MCP servers."""
         if refused := self.refuses(skills=plan.skills, mcp=plan.mcp):
             raise EngineError(refused)
         question = {"prompt": plan.task.prompt, "system": None, "schema": None, "timeout_s": plan.timeout_s + _MARGIN_S}
@@ -104,7 +104,10 @@ class _ApiBackend:
     def _command(
         self, question: Mapping[str, object], engine: Engine, env: Mapping[str, str], place: Workspace, cli: CliInfo
     ) -> Command:
-        """`-I` keeps the working directory, PYTHON* variables and the user's own packages out of what is imported."""
+        """`-I` keeps the working directory, PYTHON* variables and the user's own packages out of what is imported.
+
+        The program is copied, so that a recorded command line names nothing outside the attempt.
+        """
         asked = {
             **question,
             "sdk": self.vendor.sdk,
@@ -112,8 +115,10 @@ class _ApiBackend:
             "path": _package_places(self.vendor.sdk),
         }
         text = json.dumps(asked, ensure_ascii=False).encode("utf-8", "replace")
+        program = place.home / "api_client.py"
+        program.write_bytes(Path(str(api_client.__file__)).read_bytes())
         environment = base_environment(env, place) | self.vendor.environment(env)
-        return Command(argv=(str(cli.path), "-I", str(api_client.__file__)), cwd=place.work, env=environment, stdin=text)
+        return Command(argv=(str(cli.path), "-I", str(program)), cwd=place.work, env=environment, stdin=text)
 
 
 class ClaudeApi(_ApiBackend):

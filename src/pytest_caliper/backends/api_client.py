@@ -1,4 +1,4 @@
-"""Asks a model once through its vendor's SDK: `python -I api_client.py`, the question as JSON on stdin, the answer as JSON on stdout.
+"""Asks a model once through its vendor's SDK: `python -I api_client.py`, with the question as JSON on stdin.
 
 Runs as a program of its own: nothing of this package is imported, and the vendor's SDK is imported only here. The key is in the
 environment, where the SDK looks for it. The question:
@@ -6,7 +6,7 @@ environment, where the SDK looks for it. The question:
     {"sdk": "anthropic" | "openai", "model": str, "system": str | null, "prompt": str, "schema": object | null,
      "timeout_s": float, "path": [directory, ...]}
 
-`path` names further directories that packages are installed in. The answer is one line, whatever happened:
+`path` names further directories that packages are installed in. The answer is one line of JSON on stdout, whatever happened:
 
     {"type": "reply", "text": str, "structured": object | null, "usage": {"input", "output", "cache_read", "cache_write"} | null,
      "model": str | null, "error": {"kind", "status", "code", "message"} | null}
@@ -27,7 +27,7 @@ from typing import Any
 MAX_TOKENS = 16_000
 """Of an answer. Anthropic's API wants a limit; all its current models can write that much."""
 MAX_RETRIES = 1
-"""Of one question. SDKs wait as long as the server asks them to: longer waits are the harness's, where they cost the agent no time."""
+"""Of one question. SDKs wait as long as the server asks: further tries are the harness's, and cost the agent no time there."""
 CONNECT_S = 10.0
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY")
 _NO_SCHEMA = (400, 422)
@@ -46,7 +46,8 @@ def main() -> None:
     """Answer the question on stdin."""
     question = json.loads(sys.stdin.buffer.read())
     sys.path.extend(place for place in question["path"] if place not in sys.path)
-    print(json.dumps(answer(question)), flush=True)
+    line = json.dumps(answer(question), ensure_ascii=False) + "\n"
+    sys.stdout.buffer.write(line.encode("utf-8", "replace"))
 
 
 def answer(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,7 +130,7 @@ def _client(sdk: Any, timeout_s: float) -> Any:
     make = sdk.Anthropic if sdk.__name__ == "anthropic" else sdk.OpenAI
     try:
         return make(max_retries=MAX_RETRIES, timeout=sdk.Timeout(timeout_s, connect=CONNECT_S))
-    except Exception as error:  # noqa: BLE001  (a base URL, a proxy or a certificate: whatever it is, it is reported)
+    except Exception as error:  # a base URL, a proxy, a certificate: it is reported
         raise Unusable("setup", f"{type(error).__name__}: {error}") from error
 
 
@@ -167,7 +168,7 @@ def _sent(sdk: Any, send: Callable[[], Any]) -> Mapping[str, Any]:
     except sdk.APIConnectionError as error:
         cause = f": {error.__cause__}" if error.__cause__ is not None else ""
         raise Unusable("connection", f"{error.message.rstrip('.')}{cause}") from error
-    except Exception as error:  # noqa: BLE001  (reported, with its name)
+    except Exception as error:  # reported, with its name
         raise Unusable("other", f"{type(error).__name__}: {error}") from error
     try:
         data = json.loads(body)

@@ -12,7 +12,7 @@ from pytest_caliper.backends.transcript import one_line
 EXTRA = "pytest-caliper[api]"
 _CREDIT = frozenset({"billing_error", "insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _CREDIT_TEXT = "Your credit balance is too low"
-"""Anthropic's API says this with the status and the type of any bad request (recorded by Claude Code's `h-400-credit`)."""
+"""Anthropic's API says this with the status and the type of any bad request: only the words tell it apart."""
 _CAP_TEXT = "You have reached your specified"
 """`... API usage limits`, `... workspace API usage limits`: the same."""
 _MODEL = frozenset({"model_not_found", "not_found_error"})
@@ -66,7 +66,7 @@ def _remedy(status: Any, code: str, message: str, vendor: Vendor) -> str | None:
     if status == 402 or code in _CREDIT or message.startswith(_CREDIT_TEXT):
         return f"the account of {vendor.keys[0]} has no credit left: add some, or use another key"
     if status == 404 or code in _MODEL:
-        return f"{vendor.title} has no such model for this key: name another one as {vendor.backend}:MODEL, or check {vendor.base_url}"
+        return f"this key has no such model: name another one as {vendor.backend}:MODEL, or check {vendor.base_url}"
     if status in (401, 403):
-        return f"{vendor.title} refuses the key: export {vendor.keys[0]} with one that may use this model, or check {vendor.base_url}"
+        return f"{vendor.title} refuses the key: export one that works as {vendor.keys[0]}, or check {vendor.base_url}"
     return None

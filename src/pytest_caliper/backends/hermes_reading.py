@@ -189,7 +189,7 @@ def _failure(run: HermesRun, raw: RawOutput) -> Failure | None:
 
 
 def _usage(run: HermesRun) -> Usage | None:
-    """Tokens by the usage file, else by the sessions. Hermes says 0 where the provider said nothing, so 0 is not known to be 0."""
+    """Tokens by the usage file, else by the sessions. Hermes says 0 where a provider said nothing: 0 is unknown."""
     entries = [run.report] if run.report is not None and run.report.get("input_tokens") is not None else []
     sums = [_tokens(entries or list(run.sessions.values()), name) for name in ("input", "output", "cache_read", "cache_write")]
     given, written, read, created = sums

@@ -21,9 +21,10 @@ _LIMIT_REMEDY = "the account's limit or credit is used up: add credit, run again
 _MODEL_REMEDY = "pi cannot use that model: name another one as pi:PROVIDER/MODEL (`pi --list-models` lists them)"
 _UPDATE_REMEDY = f"this version of pi does not know an option that is needed: update it with `{INSTALL}`"
 
-_STATUS = re.compile(r"(\d{3})(?::|\s|$)")
+_STATUS = re.compile(r"(\d{3})(?::|\s|$)|[\w.-]+ API error \((\d{3})\)")
+"""How a refusal begins: `401: {…}`, `401 {…}`, or `openai API error (401): {…}` (recorded for four protocols)."""
 _CODE = re.compile(r'"code"\s*:\s*"?(\d{3})\b')
-"""Where a message has no status in front, as Google's have not."""
+"""Where Google's refusals, which are just JSON, have their status."""
 _LIMIT = re.compile(
     r"usage.?limit|insufficient.?quota|quota exceeded|exceeded your current quota|out of budget|billing|available balance"
     r"|credit balance|insufficient balance|insufficient credits",
@@ -57,7 +58,7 @@ class Failure:
 def reported_failure(message: str, *, retried: bool = False) -> Failure:
     """A refusal in pi's own words. `retried` says that pi itself took it for one that passes."""
     text = one_line(message or "pi reported an error without a message")
-    status = int(match[1]) if (match := _STATUS.match(text) or _CODE.search(text)) else None
+    status = _status(text)
     if status == 402 or _LIMIT.search(text):
         return Failure(error=text, fatal=_LIMIT_REMEDY)
     if status in (401, 403) or (status in (None, 400) and _LOGIN.search(text)):
@@ -94,6 +95,11 @@ def silent_failure(exit_code: int, stderr: str) -> Failure:
 def needs_other_node(stderr: str) -> bool:
     """Whether Node itself could not load pi (recorded: `enableCompileCache` on Node 20)."""
     return _NODE.search(stderr) is not None
+
+
+def _status(text: str) -> int | None:
+    match = _STATUS.match(text) or _CODE.search(text)
+    return None if match is None else int(next(group for group in match.groups() if group))
 
 
 def _says_why(line: str) -> bool:

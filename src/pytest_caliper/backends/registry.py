@@ -10,11 +10,12 @@ from pytest_caliper.contracts import Backend, Engine, EngineError
 def builtin_backends() -> list[Backend]:
     """The backends that come with the package, each a fresh object."""
     from pytest_caliper.backends.claude_code import ClaudeCode
+    from pytest_caliper.backends.command import CommandBackend
     from pytest_caliper.backends.gemini import Gemini
     from pytest_caliper.backends.hermes import Hermes
     from pytest_caliper.backends.pi import Pi
 
-    return [ClaudeCode(), Gemini(), Hermes(), Pi()]
+    return [ClaudeCode(), Gemini(), Hermes(), Pi(), CommandBackend()]
 
 
 def by_name(backends: Iterable[Backend]) -> dict[str, Backend]:
@@ -34,7 +35,8 @@ def resolve_target(text: str, backends: Mapping[str, Backend], default: str = "c
     """The engine that `text` names: `backend`, `backend:model`, or a bare model of the backend `default`.
 
     `backends` is the answer of `by_name`. Models may hold colons (Bedrock's do), so the text splits at its first colon only when
-    a backend stands before it. Raises EngineError for blank parts and for what looks like a misspelt backend.
+    a backend stands before it. For a backend that `takes_command_line` what follows is taken as it stands, blanks and all.
+    Raises EngineError for blank parts and for what looks like a misspelt backend.
     """
     target = text.strip()
     head, colon, tail = target.partition(":")
@@ -46,14 +48,18 @@ def resolve_target(text: str, backends: Mapping[str, Backend], default: str = "c
     if name in backends:
         if colon and not model:
             raise EngineError(f"{text!r}: no model stands after the colon: write {name} alone for its default model")
-        return Engine(backend=backends[name].name, model=_model(model, text) if colon else None)
+        backend = backends[name]
+        command = getattr(backend, "takes_command_line", False)
+        return Engine(backend=backend.name, model=_model(model, text, command=command) if colon else None)
     if meant := _near_miss(name, backends):
         raise EngineError(f"{text!r}: there is no backend {name!r}: did you mean {meant + colon + model!r}?")
     return Engine(backend=backends[default].name, model=_model(target, text))
 
 
-def _model(model: str, text: str) -> str:
-    """`model`, unless a CLI would take it for an option or split it."""
+def _model(model: str, text: str, *, command: bool = False) -> str:
+    """`model`, unless a CLI would take it for an option or split it; a command line may hold spaces."""
+    if command and model.isprintable():
+        return model
     if model.startswith("-") or any(character.isspace() or not character.isprintable() for character in model):
         raise EngineError(f"{text!r}: {model!r} cannot be a model's name: it starts with a dash or holds blanks")
     return model
