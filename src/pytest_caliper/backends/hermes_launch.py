@@ -126,7 +126,9 @@ def read_export(path: Path) -> Sessions:
     """What the CLI printed. Raises ValueError."""
     lines = path.read_bytes().split(b"\n")
     sessions = [json.loads(line.decode("utf-8", "replace")) for line in lines if line.strip()]
-    return [(session, session.pop("messages", [])) for session in sessions]
+    if not all(isinstance(session, dict) for session in sessions):
+        raise ValueError("it printed something else than sessions")
+    return [(session, session.pop("messages", None) or []) for session in sessions]
 
 
 def read_database(path: Path) -> Sessions:
@@ -176,6 +178,7 @@ def tell(line: dict[str, Any]) -> None:
 if __name__ == "__main__":
     status = main(*sys.argv[1:])
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
+        with suppress(OSError):  # SIGKILL, which cannot be handled
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     sys.exit(status)

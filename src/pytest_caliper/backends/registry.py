@@ -9,13 +9,14 @@ from pytest_caliper.contracts import Backend, Engine, EngineError
 
 def builtin_backends() -> list[Backend]:
     """The backends that come with the package, each a fresh object."""
+    from pytest_caliper.backends.api_backend import ClaudeApi, OpenaiApi
     from pytest_caliper.backends.claude_code import ClaudeCode
     from pytest_caliper.backends.command import CommandBackend
     from pytest_caliper.backends.gemini import Gemini
     from pytest_caliper.backends.hermes import Hermes
     from pytest_caliper.backends.pi import Pi
 
-    return [ClaudeCode(), Gemini(), Hermes(), Pi(), CommandBackend()]
+    return [ClaudeCode(), Gemini(), Hermes(), Pi(), CommandBackend(), ClaudeApi(), OpenaiApi()]
 
 
 def by_name(backends: Iterable[Backend]) -> dict[str, Backend]:
