@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from pytest_caliper.backends.registry import by_name, resolve_target
 from pytest_caliper.contracts import AttemptPlan, Backend, Engine, EngineError, Skill
 from pytest_caliper.judging.assertion import compile_assertion
+from pytest_caliper.options import SPEC_SUFFIXES
 from pytest_caliper.runs.cassette import cassette_directory
-from pytest_caliper.runs.place import project_of, results_directory
+from pytest_caliper.runs.place import project_of, results_directory, spec_stem
 from pytest_caliper.runs.records import Arm, AttemptKey
 from pytest_caliper.sources import resolve_skills
 from pytest_caliper.spec.files import files_named
 from pytest_caliper.spec.loading import load_spec
-from pytest_caliper.spec.model import Diagnostic, EngineDefault, Spec, Task
+from pytest_caliper.spec.model import Diagnostic, EngineDefault, Spec, SpecError, Task
 from pytest_caliper.spec.paths import absolute_paths
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class SpecPlan:
     def open(cls, path: Path, settings: Settings, rootdir: Path) -> SpecPlan:
         """Load a spec and its skills. Raises SpecError with every mistake of the file."""
         path = Path(os.path.abspath(path))  # noqa: PTH100  links stay: two names of one spec are two specs
+        _refuse_twin(path)
         spec = load_spec(path)
         project = project_of(path, rootdir)
         results = results_directory(path, override=settings.results, rootdir=rootdir)
@@ -157,6 +159,16 @@ class SpecPlan:
             judge_votes=self.settings.judge_votes,
             assert_code=self._codes.get(key.task_id),
         )
+
+
+def _refuse_twin(path: Path) -> None:
+    """`x.eval.yaml` and `x.eval.yml` side by side would share their results and cassettes. Raises SpecError."""
+    stem = spec_stem(path)
+    for suffix in SPEC_SUFFIXES:
+        twin = path.with_name(stem + suffix)
+        if twin.name != path.name and twin.exists():
+            message = f"{twin.name} stands beside it, and the two would share results and cassettes: rename one"
+            raise SpecError((Diagnostic(path=path, line=1, message=message),))
 
 
 def _engine(typed: str | None, default: EngineDefault | None, ini: str | None, backends: Mapping[str, Backend]) -> Engine:

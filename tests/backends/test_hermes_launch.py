@@ -9,7 +9,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +86,8 @@ class Launch:
 
 
 @pytest.fixture
-def launch(tmp_path: Path) -> Iterator[Launch]:
-    yield Launch(tmp_path)
+def launch(tmp_path: Path) -> Launch:
+    return Launch(tmp_path)
 
 
 def await_file(path: Path) -> None:
@@ -264,9 +263,7 @@ def test_a_signal_during_the_export_loses_nothing(launch: Launch) -> None:
 def test_a_background_process_does_not_hold_the_launcher_up(launch: Launch) -> None:
     """End of the process ends the run, not end of its output."""
     launch.write(
-        "import subprocess\n"
-        "child = subprocess.Popen(['sleep', '300'])\n"
-        "(home / 'pid').write_text(str(child.pid))\n" + ANSWER
+        "import subprocess\nchild = subprocess.Popen(['sleep', '300'])\n(home / 'pid').write_text(str(child.pid))\n" + ANSWER
     )
     child = launch.start()
     try:

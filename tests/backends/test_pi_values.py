@@ -82,7 +82,7 @@ def test_a_command_runs_once_until_its_answer_is_old() -> None:
     answers: dict[str, str | None] = {"a": "1", "b": None}
     clock = [0.0]
 
-    def run(command: str, env: Mapping[str, str]) -> str | None:  # noqa: ARG001
+    def run(command: str, env: Mapping[str, str]) -> str | None:
         calls.append(command)
         return answers[command]
 

@@ -323,3 +323,11 @@ def test_the_shim_gives_pytests_own_exit_status_and_options(project):
     )
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
     assert "2 failed" in done.stdout
+
+
+def test_two_spellings_of_one_spec_are_refused(project):
+    project.spec(SMALL)
+    (project.path / "demo.eval.yml").write_text(SMALL)
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*demo.eval.yaml:1: demo.eval.yml stands beside it*rename one*"])

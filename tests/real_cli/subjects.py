@@ -76,10 +76,10 @@ PI = Subject(
     backend="pi",
     variable="PI_CLI_PATH",
     model=f"scripted/{MODEL}",
-    reported_model=MODEL,
+    reported_model=f"scripted/{MODEL}",
     shell=lambda command: {"bash": {"command": command}},
     write=lambda path, text: {"write": {"path": path, "content": text}},
-    skill=lambda name: {"read": {"path": f"@FILE:{SKILL_FILE}@"}},
+    skill=lambda name: {"read": {"path": f"~/.pi/agent/skills/{name}/SKILL.md"}},
     usage=WITHOUT_WRITES,
     files={
         ".pi/agent/models.json": json.dumps(
@@ -93,13 +93,25 @@ PI = Subject(
                     }
                 }
             }
-        )
+        ),
+        ".pi/agent/settings.json": json.dumps(
+            {"defaultProvider": "scripted", "defaultModel": MODEL, "retry": {"baseDelayMs": 200}},
+        ),
     },
     env=NOT_ANTHROPIC,
-    decoys={".pi/agent/AGENTS.md": DECOY, ".pi/agent/skills/decoy/SKILL.md": DECOY_SKILL},
+    decoys={
+        ".pi/agent/AGENTS.md": DECOY,
+        ".pi/agent/APPEND_SYSTEM.md": DECOY,
+        ".pi/agent/skills/decoy/SKILL.md": DECOY_SKILL,
+        ".pi/agent/prompts/decoy.md": DECOY,
+        ".pi/agent/extensions/decoy.ts": f'throw new Error("{DECOY}");',
+        ".pi/agent/mcp.json": json.dumps({"mcpServers": {"decoy": {"command": DECOY}}}),
+    },
     logged_out_files={},
     login="/login",
-    most_requests=4,
+    lists_skills=True,
+    mcp_reported=["echo:connected"],
+    hang_s=5.0,
 )
 
 GEMINI = Subject(

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_caliper.backends import gemini_home, gemini_reading
-from pytest_caliper.backends.environment import base_environment
+from pytest_caliper.backends.customizations import Customization
+from pytest_caliper.backends.environment import base_environment, host_home
 from pytest_caliper.backends.finding import Wanted, find_cli
 from pytest_caliper.backends.install import install_skill
 from pytest_caliper.backends.mcp import ResolvedServer, resolve_server
@@ -114,6 +115,15 @@ class Gemini:
         environment |= _gemini_environment(login)
         return Command(argv=tuple(argv), cwd=workspace.work, env=environment, stdin=plan.task.prompt.encode("utf-8", "replace"))
 
+    def customizations(self, env: Mapping[str, str]) -> tuple[Customization, ...]:
+        """Where Gemini CLI's users keep skills, memories, rules and extensions. Not settings.json, which holds MCP servers."""
+        directory = gemini_home.config_directory(env)
+        names = ("skills", "commands", "agents", "policies", "extensions", "GEMINI.md")
+        return (
+            *(Customization(source=directory / name, target=f".gemini/{name}") for name in names),
+            Customization(source=host_home(env) / ".agents" / "skills", target=".agents/skills"),
+        )
+
     def read_agent(self, raw: RawOutput, plan: AttemptPlan, workspace: Workspace) -> HarnessResult:  # noqa: ARG002
         """What the stream says; see `gemini_reading`."""
         return gemini_reading.read_agent(raw, plan)
@@ -124,7 +134,8 @@ class Gemini:
         place = Workspace.at(home)
         for directory in (place.home, place.work, place.tmp):
             directory.mkdir(parents=True)
-        nothing = {"tools": {"core": ["none"]}, "skills": {"enabled": False}, "mcpServers": {}}
+        # Without agents: `@name` of one in the question would be taken for a wish to call it, and the text changed (recorded).
+        nothing = {"tools": {"core": ["none"]}, "skills": {"enabled": False}, "experimental": {"enableAgents": False}}
         gemini_home.write_home(login, place.home, nothing)
         system = place.home / "system.md"
         write_bytes(system, request.system.encode("utf-8", "replace"))

@@ -58,16 +58,20 @@ def read_login(env: Mapping[str, str], *, now: float) -> GeminiLogin:
 
     Raises EngineError when a file is damaged or cannot be read.
     """
-    home = Path(env.get("GEMINI_CLI_HOME") or host_home(env))
-    directory = home / ".gemini"
+    directory = config_directory(env)
     settings = read_object(directory / "settings.json", "repair it")
-    known = {**(_dotenv(directory / ".env") or _dotenv(home / ".env")), **{name: value for name, value in env.items() if value}}
+    known = {
+        **(_dotenv(directory / ".env") or _dotenv(directory.parent / ".env")),
+        **{name: value for name, value in env.items() if value},
+    }
     environment = {name: value for name, value in known.items() if value and matches(name, PASSED)}
     files = {name for name in _CREDENTIAL_FILES if (directory / name).exists()}
     kinds = _candidates(settings, environment, files)
-    problems = [(kind, _problem(kind, environment, files, directory, now)) for kind in kinds]
-    usable = [(kind, problem) for kind, problem in problems if problem is None]
-    auth_type, problem = next(iter([*usable, *problems]), (None, f"Gemini CLI is not logged in: {LOGIN_REMEDY}"))
+    usable = next((kind for kind in kinds if _problem(kind, environment, files, directory, now) is None), None)
+    auth_type, problem = usable or next(iter(kinds), None), None
+    if usable is None:
+        missing = f"Gemini CLI is not logged in: {LOGIN_REMEDY}"
+        problem = missing if auth_type is None else _problem(auth_type, environment, files, directory, now)
     needed = files if auth_type == _GOOGLE else files & {_ENCRYPTED_FILE} if "GEMINI_API_KEY" not in environment else ()
     if auth_type == _VERTEX and "GOOGLE_APPLICATION_CREDENTIALS" not in environment:
         gcloud = Path(environment.get("CLOUDSDK_CONFIG") or host_home(env) / ".config" / "gcloud")
@@ -81,6 +85,11 @@ def read_login(env: Mapping[str, str], *, now: float) -> GeminiLogin:
         files={name: data for name in sorted(needed) if (data := read_bytes(directory / name)) is not None},
         max_attempts=_attempts(_at(settings, "general", "maxAttempts")),
     )
+
+
+def config_directory(env: Mapping[str, str]) -> Path:
+    """Where the user's Gemini CLI keeps everything."""
+    return Path(env.get("GEMINI_CLI_HOME") or host_home(env)) / ".gemini"
 
 
 def write_home(login: GeminiLogin, home: Path, settings: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from pytest_caliper.contracts import AttemptPlan, HarnessResult, JudgeReply, Raw
 
 _ANSWER_CHARACTERS = 1_000_000
 _DOCUMENT_BYTES = 16 * 1024 * 1024
+_SERVER_TROUBLE = re.compile(r"^(\[\w+\] )?MCP issues detected\.", re.MULTILINE)
 
 
 def read_agent(raw: RawOutput, plan: AttemptPlan, *, bounds: Bounds | None = None) -> HarnessResult:
@@ -31,7 +33,7 @@ def read_agent(raw: RawOutput, plan: AttemptPlan, *, bounds: Bounds | None = Non
         transcript=stream.transcript.turns(),
         usage=read_usage(stats),
         model=concrete_model(stats if finished else {}, stream.model),
-        error=None if failure is None else failure.error,
+        error=failure.error if failure is not None else _broken_server(stream, raw),
         fatal=None if failure is None else failure.fatal,
         transient=failure is not None and failure.transient,
         timed_out=raw.cause == "timeout" and not finished,
@@ -78,6 +80,15 @@ def _failure(stream: GeminiStream, raw: RawOutput) -> Failure | None:
         size = raw.stdout.stat().st_size / 2**20
         return Failure(error=f"Gemini CLI printed too much ({size:.0f} MB on standard output alone)")
     return silent_failure(raw.exit_code, raw.stderr)
+
+
+def _broken_server(stream: GeminiStream, raw: RawOutput) -> str | None:
+    """One line when the CLI says that an MCP server failed. It does not say which: one that was called did not."""
+    called = {turn.tool_name or "" for turn in stream.transcript.turns() if turn.role == "tool_use"}
+    silent = [name for name in stream.servers if not any(tool.startswith(f"mcp__{name}__") for tool in called)]
+    if not silent or _SERVER_TROUBLE.search(raw.stderr) is None:
+        return None
+    return f"an mcp server failed, and Gemini CLI does not say which: {', '.join(silent)}: try its command in a shell"
 
 
 def _document(raw: RawOutput) -> Mapping[str, Any] | None:

@@ -11,12 +11,14 @@ def builtin_backends() -> list[Backend]:
     """The backends that come with the package, each a fresh object."""
     from pytest_caliper.backends.api_backend import ClaudeApi, OpenaiApi
     from pytest_caliper.backends.claude_code import ClaudeCode
+    from pytest_caliper.backends.codex import Codex
     from pytest_caliper.backends.command import CommandBackend
     from pytest_caliper.backends.gemini import Gemini
     from pytest_caliper.backends.hermes import Hermes
+    from pytest_caliper.backends.opencode import OpenCode
     from pytest_caliper.backends.pi import Pi
 
-    return [ClaudeCode(), Gemini(), Hermes(), Pi(), CommandBackend(), ClaudeApi(), OpenaiApi()]
+    return [ClaudeCode(), Codex(), Gemini(), Hermes(), OpenCode(), Pi(), CommandBackend(), ClaudeApi(), OpenaiApi()]
 
 
 def by_name(backends: Iterable[Backend]) -> dict[str, Backend]:
