@@ -15,7 +15,7 @@ import pytest
 
 from pytest_caliper.attempt.workspace import create, remove
 from pytest_caliper.collection import AttemptItem
-from pytest_caliper.contracts import AttemptPlan, Cancelled, Harness, Judge, Workspace
+from pytest_caliper.contracts import AttemptPlan, Cancelled, Harness, HarnessResult, Judge, Workspace
 from pytest_caliper.pool import Pool, Stopped
 from pytest_caliper.runs.records import AttemptRecord
 
@@ -128,6 +128,12 @@ class Ahead:
         if item not in self.pool:
             self._waiting = [other for other in self._waiting if other is not item]
             plan = self._plan(item, dict(os.environ))
+            if not isinstance(workspace, Workspace):
+                harness, workspace = _broken("caliper_workspace", workspace, "a Workspace"), Workspace.at(plan.root)
+            elif not callable(harness):
+                harness = _broken("caliper_harness", harness, "a function")
+            elif not callable(judge):
+                harness = _broken("caliper_judge", judge, "a function")  # before the agent is paid for
             self._submit(item, plan, workspace=workspace, harness=harness, judge=judge, first=True)
         try:
             record = self.pool.result(item)
@@ -189,6 +195,15 @@ class Ahead:
         if not clean:
             processes.cancel_all(now=True)
             self.pool.join(1.0)
+
+
+def _broken(fixture: str, value: object, wanted: str) -> Harness:
+    """A harness that says what is wrong with a fixture of somebody's."""
+
+    def fail(plan: AttemptPlan, workspace: Workspace) -> HarnessResult:  # noqa: ARG001
+        raise TypeError(f"the fixture {fixture} gave {value!r}, not {wanted}")
+
+    return fail
 
 
 def _rounds(items: list[AttemptItem]) -> list[AttemptItem]:

@@ -38,7 +38,9 @@ class SpecFile(pytest.Module):
 
     @classmethod
     def from_parent(cls, parent: pytest.Collector, *, path: Path) -> SpecFile:  # type: ignore[override]
-        self: SpecFile = super().from_parent(parent, path=path)
+        # pytest gives files outside the rootdir ids that other files have too, down to the empty one: theirs begin with the path.
+        nodeid = None if path.is_relative_to(parent.config.rootpath) else path.as_posix()
+        self: SpecFile = super().from_parent(parent, path=path, nodeid=nodeid)
         module = types.ModuleType("caliper_spec_" + re.sub(r"\W", "_", path.name))
         module.__file__ = str(path)
         self.obj = module
@@ -129,7 +131,9 @@ def run_attempt(
     record = state_of(request.config).take(item, caliper_workspace, caliper_harness, caliper_judge)
     item.stash[RECORD] = record
     if not record.usable:
-        pytest.skip(f"{record.outcome}: {record.reason}")
+        from pytest_caliper.reports import shown_reason
+
+        pytest.skip(shown_reason(record))
     if record.outcome != "pass" and record.key.arm == "skill":
         from pytest_caliper.reports import failure_text
 

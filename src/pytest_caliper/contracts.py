@@ -241,7 +241,13 @@ class Judge(Protocol):
 
 @runtime_checkable
 class Backend(Protocol):
-    """The adapter for one agent CLI."""
+    """The adapter for one agent CLI.
+
+    What only some backends have is asked for by name and may be missing: `max_prompt_bytes: int | None` (a longer prompt is
+    refused before anything is paid for, and questions to such a judge are shorter), `lacks(cli, env, *, mcp) -> str | None` (as
+    `refuses`, of the copy that was found), `takes_command_line: bool` (the model of a target may hold blanks),
+    `customizations(env) -> tuple[Customization, ...]` (where the CLI's users keep their own setup).
+    """
 
     name: str
     aliases: tuple[str, ...]

@@ -36,12 +36,14 @@ def summarise(reporter: Any, config: pytest.Config) -> None:
             reporter.section("caliper")
         reporter.write(render_summary(session.runs, style=style_of(config), verbosity=config.get_verbosity()))
     if session is not None:
+        from pytest_caliper.reporting.text import printable
+
         for note in dict.fromkeys(session.notes):
-            reporter.write_line(f"note: {note}", yellow=True)
+            reporter.write_line(printable(f"note: {note}"), yellow=True)
         if state is not None and state.ahead is not None:
             _say_who_waited(reporter, state)
         for problem in session.problems:
-            reporter.write_line(f"caliper: {problem}", red=True)
+            reporter.write_line(printable(f"caliper: {problem}"), red=True)
     _say_what_did_not_run(reporter, config)
 
 

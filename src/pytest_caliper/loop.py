@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +17,7 @@ from pytest_caliper.attempt.redaction import Redactor
 from pytest_caliper.collection import AttemptItem
 from pytest_caliper.contracts import Engine, EngineError
 from pytest_caliper.heartbeat import Heartbeat
-from pytest_caliper.options import is_spec
+from pytest_caliper.options import spec_part
 from pytest_caliper.preflight import NOTHING, Unharnessed, check
 from pytest_caliper.reports import Gathering
 from pytest_caliper.selection import collected_specs
@@ -99,23 +98,17 @@ def prepare(state: State, plans: Sequence[SpecPlan], keys: list[AttemptKey], unh
 
 
 def _keys_by_nodeid(config: pytest.Config, state: State, ids: Sequence[str]) -> dict[str, AttemptKey]:
-    """Node id -> attempt. Specs outside the rootdir have an empty path in their ids: the command line names them."""
-    prefixes = dict.fromkeys(nodeid.split("::", 1)[0] for nodeid in ids)
-    named = [Path(arg.split("::", 1)[0]) for arg in map(str, config.args)]
+    """Node id -> attempt, for all attempts of the specs that the ids name."""
     known: dict[str, AttemptKey] = {}
-    for prefix in prefixes:
-        paths = [config.rootpath / prefix] if is_spec(prefix) else []
-        if not prefix:
-            paths = [config.invocation_params.dir / name for name in named if is_spec(name.name)]
-        for path in paths:
-            try:
-                plan = state.open_spec(path)
-            except SpecError:
-                continue  # the workers report it as a collection error
-            for task in plan.spec.tasks:
-                for key in plan.keys(task):
-                    word = "attempt" if key.arm == "skill" else "baseline"
-                    known[f"{prefix}::{node_name(task.name, task.task_id)}::{word}-{key.attempt}"] = key
+    for prefix in dict.fromkeys(filter(None, map(spec_part, ids))):
+        try:
+            plan = state.open_spec(config.rootpath / prefix)
+        except SpecError:
+            continue  # the workers report it as a collection error
+        for task in plan.spec.tasks:
+            for key in plan.keys(task):
+                word = "attempt" if key.arm == "skill" else "baseline"
+                known[f"{prefix}::{node_name(task.name, task.task_id)}::{word}-{key.attempt}"] = key
     return known
 
 

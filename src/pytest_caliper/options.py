@@ -189,8 +189,10 @@ def add_options(parser: pytest.Parser) -> None:
 def settings_of(config: pytest.Config) -> Settings:
     """The settings: command line before ini before default. Raises pytest.UsageError naming the option that is wrong."""
     said = {option.name: _value(config, option) for option in OPTIONS}
+    _ini(config, "caliper")  # `opted_in` looks at it later, where a mistake could not be told in a line
     if said["record"] and said["replay"]:
         raise pytest.UsageError("--caliper-record and --caliper-replay exclude each other: record first, then replay")
+    _refuse_places(said)
     here = Path(config.invocation_params.dir)
     results = said["results"]
     from_ini = results is not None and config.getoption("caliper_results") is None
@@ -218,10 +220,30 @@ def _value(config: pytest.Config, option: Option) -> Any:
     if typed is not None or option.ini is None:
         return typed
     try:
-        value = config.getini(option.dest)
-        return value if value is None or value == "" or option.parse is None else option.parse(str(value))
-    except (ArgumentTypeError, TypeError, ValueError, pytest.UsageError) as error:
+        value = _ini(config, option.dest)
+        return value if value is None or option.parse is None else option.parse(str(value))
+    except ArgumentTypeError as error:
         raise pytest.UsageError(f"{option.dest} in {config.inipath or 'the ini options'}: {error}") from error
+
+
+def _ini(config: pytest.Config, name: str) -> Any:
+    """The value of an ini option; None when it is not there, or blank. Raises pytest.UsageError naming the file."""
+    try:
+        value = config.getini(name)
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        said = str(error).removeprefix(f"{config.inipath}: ")
+        raise pytest.UsageError(f"{name} in {config.inipath or 'the ini options'}: {said}") from error
+    return None if value == "" else value
+
+
+def _refuse_places(said: dict[str, Any]) -> None:
+    """A place that is blank (`$UNSET` in a script) or a spec (an option that has swallowed it) is nobody's wish."""
+    for name in ("results", "output"):
+        place = said[name]
+        if place is not None and not place.strip():
+            raise pytest.UsageError(f"--caliper-{name} is blank: name a place, or leave the option out")
+        if place is not None and is_spec(Path(place).name):
+            raise pytest.UsageError(f"--caliper-{name} {place} would be written over a spec: name another place for the results")
 
 
 def _or_default(said: dict[str, Any], name: str) -> Any:
@@ -232,6 +254,16 @@ def _or_default(said: dict[str, Any], name: str) -> Any:
 def is_spec(name: str) -> bool:
     """Whether a file of this name is a spec."""
     return name.endswith(SPEC_SUFFIXES)
+
+
+def spec_part(nodeid: str) -> str | None:
+    """The path in the node id of an attempt, relative to the rootdir or absolute; None for other items' ids."""
+    found = _SPEC_PART.match(nodeid)
+    return None if found is None else found[1]
+
+
+_SPEC_PART = re.compile(rf"(.*?(?:{'|'.join(map(re.escape, SPEC_SUFFIXES))}))::", re.DOTALL)
+"""The path may hold `::` itself."""
 
 
 def opted_in(config: pytest.Config) -> bool:

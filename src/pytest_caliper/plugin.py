@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_caliper.fixtures import caliper_harness, caliper_judge, caliper_workspace
-from pytest_caliper.options import add_options, is_spec, opted_in, settings_of
+from pytest_caliper.options import add_options, is_spec, opted_in, settings_of, spec_part
 from pytest_caliper.state import SETTINGS, STATE, UNOPENED, tell_worker, worker_input
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
-    if any(is_spec(nodeid.split("::", 1)[0]) or nodeid.startswith("::") for nodeid in ids):
+    if any(spec_part(nodeid) is not None for nodeid in ids):
         from pytest_caliper.loop import controller_saw
 
         controller_saw(node.config, ids)

@@ -81,6 +81,7 @@ def check(
     _refuse(mistake for want in wanted for mistake in _spec_mistakes(want, runtime))
     engines = dict.fromkeys(engine for want in wanted for engine in (want.engine, want.judge) if engine is not None)
     lines = _all_at_once([_finder(engine, runtime) for engine in engines])
+    _refuse(missing for want in wanted for missing in _lacking(want, runtime))
     judges = dict.fromkeys(want.judge for want in wanted if want.judge is not None)
     lines += _all_at_once(
         [_prober(judge, number, runtime) for number, judge in enumerate(judges)]
@@ -128,6 +129,15 @@ def _spec_mistakes(want: _Wanted, runtime: Runtime) -> Iterable[str]:
                 f"{plan.spec.path}:{task.line + 1}: the prompt has {size:,} bytes, {want.engine.backend} takes {bound:,}: "
                 "put the text into a file that setup: writes, or use another engine"
             )
+
+
+def _lacking(want: _Wanted, runtime: Runtime) -> Iterable[str]:
+    """What the copy of the CLI that was found cannot do, where its backend can tell (`Hermes.lacks`)."""
+    ask = None if want.engine is None else getattr(runtime.backends[want.engine.backend], "lacks", None)
+    if want.engine is not None and ask is not None:
+        cli = runtime.clis[want.engine.backend]
+        if missing := ask(cli, runtime.env, mcp=want.plan.spec.mcp):
+            yield f"{want.plan.spec.path}: {missing}"
 
 
 def _finder(engine: Engine, runtime: Runtime) -> Callable[[], str]:

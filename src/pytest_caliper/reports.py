@@ -11,6 +11,7 @@ import pytest
 
 from pytest_caliper.collection import AttemptItem
 from pytest_caliper.reporting.failures import render_failure
+from pytest_caliper.reporting.text import one_line
 from pytest_caliper.runs.records import AttemptRecord
 from pytest_caliper.state import HEARTBEAT, RECORD
 from pytest_caliper.terminal import style_of
@@ -50,7 +51,7 @@ class Gathering:
         record = AttemptRecord.from_json(json.loads(text))
         self._session.reported(record)
         if record.fatal is not None:
-            self._stop(f"no attempt can work: {record.fatal}")
+            self._stop(one_line(f"no attempt can work: {record.fatal}"))
 
     def _stop(self, reason: str) -> None:
         """End the run loop after this report, here or on the xdist controller."""
@@ -71,7 +72,7 @@ def tell(item: pytest.Item, report: pytest.TestReport) -> None:
     report.start, report.stop = record.started, record.started + record.wall_seconds
     line = item.task.line + 1
     if not record.usable:
-        report.longrepr = (str(item.path), line, f"Skipped: {record.outcome}: {record.reason}")
+        report.longrepr = (str(item.path), line, f"Skipped: {shown_reason(record)}")
     elif record.key.arm == "baseline":
         failed = record.outcome != "pass"
         report.wasxfail = f"baseline, without the skill: {record.outcome}"
@@ -85,6 +86,12 @@ def status(report: pytest.TestReport, outcome: str) -> tuple[str, str, Any] | No
     if report.outcome == "skipped" and not hasattr(report, "wasxfail"):
         return "skipped", "u", (f"UNUSABLE({outcome})", {"yellow": True})
     return None
+
+
+def shown_reason(record: AttemptRecord) -> str:
+    """Outcome and reason on one line without a control character: pytest prints it as it is, and copies it into JUnit files."""
+    reason = one_line(record.reason or "")
+    return reason if record.outcome == "task_fail" else f"{record.outcome}: {reason}"
 
 
 def failure_text(item: AttemptItem, record: AttemptRecord) -> str:
@@ -109,7 +116,7 @@ def failure_representation(item: AttemptItem, excinfo: pytest.ExceptionInfo[Base
     representation: Any = excinfo.getrepr(style="value")
     representation.reprcrash.path = str(item.path)
     representation.reprcrash.lineno = item.task.line + 1
-    representation.reprcrash.message = record.reason if record.outcome == "task_fail" else f"{record.outcome}: {record.reason}"
+    representation.reprcrash.message = shown_reason(record)
     return representation
 
 

@@ -37,7 +37,6 @@ class _SpecRun:
     judge: Engine
     expected: tuple[AttemptKey, ...]
     journal: Journal | None = None
-    journal_failed: str | None = None
 
 
 @dataclass(kw_only=True)
@@ -60,12 +59,17 @@ class Session:
         self._specs: dict[str, _SpecRun] = {}
         self._records: dict[AttemptKey, AttemptRecord] = {}
         self._reported: set[AttemptKey] = set()
+        self._expected: set[AttemptKey] = set()
         self._lock = threading.Lock()
         self._finished = False
 
     def expect(self, plans: Mapping[SpecPlan, tuple[Engine, Engine]], keys: Iterable[AttemptKey]) -> None:
-        """Say what will run: `keys` are the selected attempts, `plans` their specs. Opens the journals."""
+        """Say what will run: `keys` are the selected attempts, `plans` their specs. Opens the journals.
+
+        Raises pytest.UsageError, with no journal left, when results cannot be kept: nobody should pay for what is lost.
+        """
         wanted = list(keys)
+        lost: list[str] = []
         for plan, (engine, judge) in plans.items():
             path = str(plan.spec.path)
             run = _SpecRun(plan=plan, engine=engine, judge=judge, expected=tuple(k for k in wanted if k.spec == path))
@@ -75,8 +79,15 @@ class Session:
             try:
                 run.journal = Journal.create(plan.results, self.session_id.run_name(plan.spec.path), self._contract(run))
             except OSError as error:
-                run.journal_failed = f"{self._shown(plan.spec.path)}: results cannot be kept in {plan.results}: {error}"
-                self.problems.append(run.journal_failed)
+                why = error.strerror or error
+                lost.append(f"{self._shown(plan.spec.path)}: results cannot be kept in {plan.results} ({why}): make it writable, ")
+        if lost:
+            for run in self._specs.values():
+                if run.journal is not None:
+                    run.journal.discard()
+            self._specs.clear()
+            raise pytest.UsageError("\n".join(f"{line}or name another place with --caliper-results" for line in lost))
+        self._expected.update(wanted)
 
     @property
     def expected(self) -> int:
@@ -104,6 +115,11 @@ class Session:
         if record.key in self._reported:
             return
         self._reported.add(record.key)
+        if record.key not in self._expected:
+            self.problems.append(
+                f"{self._shown(Path(record.key.spec))}: an attempt that nobody had announced ran "
+                f"({record.task_name}, {record.key.arm} {record.key.attempt}); it is in no run file"
+            )
         self.config.hook.pytest_caliper_record(config=self.config, record=self._records[record.key])
 
     def finish(self) -> None:
@@ -140,8 +156,7 @@ class Session:
         try:
             path = save_run(result, run.plan.results)
         except OSError as error:
-            if run.journal_failed is None:
-                self.problems.append(f"{shown}: the run could not be saved in {run.plan.results}: {error}")
+            self.problems.append(f"{shown}: the run could not be saved in {run.plan.results}: {error}")
             return result
         if run.journal is not None:
             run.journal.close()

@@ -33,7 +33,7 @@ def test_the_cli_is_found_on_path(printed: str, tmp_path: Path) -> None:
 
     found = find_cli(WANTED, {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"})
 
-    assert found == CliInfo(path=path, version=printed.split()[-1])
+    assert found == CliInfo(path=path, version=printed.rsplit(maxsplit=1)[-1])
 
 
 def test_a_forced_binary_wins(tmp_path: Path) -> None:

@@ -195,3 +195,13 @@ def test_a_question_that_is_too_long_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(EngineError, match="too long for hermes"):
         Hermes().judge_command(request, Engine(backend="hermes"), {"HOME": str(tmp_path)}, tmp_path / "judge-1", CLI)
+
+
+def test_the_users_own_files_are_named_for_those_who_ask(tmp_path: Path) -> None:
+    home = tmp_path / "user" / ".hermes"
+
+    named = {(custom.source, custom.target) for custom in Hermes().customizations({"HOME": str(tmp_path / "user")})}
+
+    assert (home / "SOUL.md", ".hermes/SOUL.md") in named
+    assert (home / "skills", ".hermes/skills") in named
+    assert not {"config.yaml", "auth.json", "state.db", ".env"} & {source.name for source, _ in named}

@@ -248,3 +248,16 @@ def test_a_target_names_provider_and_model(model: str | None, provider: str | No
     config = {"model": {"provider": provider}, "providers": {"mine": {}}}
 
     assert model_arguments(model, HermesLogin(config=config)) == options
+
+
+def test_the_users_own_setup_crosses_over_on_request(user_home: Write, tmp_path: Path) -> None:
+    """All of the configuration but the MCP servers; a conversation is never compressed in place."""
+    target = tmp_path / "attempt"
+
+    write_home(read_login(environment(user_home(FILES))), target, own=True)
+
+    config = yaml.safe_load((target / "config.yaml").read_text())
+    assert config["personalities"] == {"pirate": "arr"}
+    assert config["memory"] == {"provider": "mem0"}
+    assert config["compression"] == {"in_place": False}
+    assert "mcp_servers" not in config

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from backend_cases import make_plan, make_skill, make_workspace
 
+from pytest_caliper.backends.customizations import carry_customizations
 from pytest_caliper.backends.pi import Pi
 from pytest_caliper.contracts import CliInfo, Command, Engine, EngineError, JudgeRequest
 from pytest_caliper.spec.model import McpServer, Sandbox
@@ -174,8 +175,8 @@ def test_servers_need_pi_1(tmp_path: Path) -> None:
 
     with pytest.raises(EngineError, match=says):
         agent(tmp_path, OLD, mcp=(stdio(),))
-    assert Pi().refuses_version(NEW, mcp=(stdio(),)) is None
-    assert Pi().refuses_version(OLD, mcp=()) is None
+    assert Pi().lacks(NEW, {}, mcp=(stdio(),)) is None
+    assert Pi().lacks(OLD, {}, mcp=()) is None
 
 
 def test_what_pi_cannot_have(tmp_path: Path) -> None:
@@ -227,3 +228,13 @@ def test_commands_for_keys_run_once_for_all_attempts(user_home: Write, tmp_path:
         assert json.loads((place.home / ".pi/agent/auth.json").read_text())["anthropic"]["key"] == "k-9"
 
     assert (home / "count").read_text() == "x\n"
+
+
+def test_what_the_user_has_of_his_own(user_home: Write, tmp_path: Path) -> None:
+    files = {f".pi/agent/{name}": "own" for name in ("AGENTS.md", "skills/own/SKILL.md", "extensions/x.ts", "mcp.json")}
+    home = user_home({**files, ".agents/skills/other/SKILL.md": "own"})
+
+    carry_customizations(Pi().customizations({"HOME": str(home)}), tmp_path / "attempt")
+
+    found = {path.relative_to(tmp_path / "attempt").as_posix() for path in (tmp_path / "attempt").rglob("*") if path.is_file()}
+    assert found == {*files, ".agents/skills/other/SKILL.md"} - {".pi/agent/mcp.json"}

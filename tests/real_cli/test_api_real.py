@@ -42,6 +42,7 @@ ANTHROPIC = Subject(
     login="ANTHROPIC_API_KEY",
     lists_skills=True,
     most_requests=2,
+    hang_s=15.0,
     skips=NO_AGENT,
 )
 OPENAI = replace(

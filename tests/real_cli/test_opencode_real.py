@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.real_cli, pytest.mark.slow_cli]
 PROVIDER = {
     "fake": {
         "npm": "@ai-sdk/openai-compatible",
-        "options": {"baseURL": "@URL@/v1", "apiKey": "{env:FAKE_KEY}"},
+        "options": {"baseURL": "@URL@/v1", "apiKey": "{env:MY_MODEL_KEY}"},
         "models": {"fake-model": {}},
     }
 }
@@ -52,7 +52,7 @@ SUBJECT = Subject(
     # OpenAI's API does not say what went into a cache: it is counted as input.
     usage={"input_tokens": 107, "output_tokens": 20, "cache_read_tokens": 40, "cache_creation_tokens": None},
     files={CONFIG: config()},
-    env={"FAKE_KEY": "dummy-key"},
+    env={"MY_MODEL_KEY": "dummy-key"},
     decoys={
         CONFIG: config(
             agent={"build": {"prompt": DECOY}},

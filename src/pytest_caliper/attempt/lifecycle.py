@@ -9,12 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pytest
+
 from pytest_caliper.attempt import outcome as outcomes
 from pytest_caliper.attempt.changes import Snapshot, changed_files, snapshot
 from pytest_caliper.attempt.cheating import find_cheating
+from pytest_caliper.attempt.given import checked
 from pytest_caliper.attempt.hooks import run_hook
 from pytest_caliper.attempt.redaction import Redactor, redact_record, redact_turn
-from pytest_caliper.attempt.workspace import create
+from pytest_caliper.attempt.workspace import create, restore
 from pytest_caliper.contracts import (
     AttemptPlan,
     Cancelled,
@@ -27,6 +30,9 @@ from pytest_caliper.contracts import (
 )
 from pytest_caliper.process import Processes
 from pytest_caliper.runs.records import AttemptRecord, Durations, Turn
+
+FAULTS = (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception)
+"""What harnesses and judges may raise. The last two are no Exceptions, and are nobody's answer to what an attempt came to."""
 
 MAX_OUTPUT = 256 * 1024
 """Characters of an answer that are kept in a record; the transcript's side file holds its own bounded copy."""
@@ -67,14 +73,20 @@ class Lifecycle:
     def _clean_up(self, plan: AttemptPlan, workspace: Workspace) -> tuple[str | None, float | None]:
         """-> (error, seconds) of `cleanup:`; both None when the task has none."""
         script = plan.task.cleanup
-        if script is None or not workspace.work.is_dir():
+        if script is None:
             return None, None
+        try:
+            restore(workspace)  # what is to be cleaned up may lie elsewhere: a container, a row in a database
+        except OSError as error:
+            return outcomes.one_line(f"cleanup could not be started: {error}"), None
         processes = self.processes
         if processes.cancelled:
             processes = self.last_rites()
             plan = replace(plan, tag=f"{processes.session_tag}/{plan.key.task_id}")
         try:
             done = run_hook("cleanup", script, plan=plan, workspace=workspace, processes=processes)
+        except Cancelled:
+            return "cleanup was interrupted", None
         finally:
             if processes is not self.processes:
                 processes.close()
@@ -152,12 +164,12 @@ class _Course:
     def _run_agent(self, harness: Harness, before: Snapshot) -> None:
         clock = time.monotonic()
         try:
-            self.result = harness(self.plan, self.workspace)
-        except Cancelled:
+            self.result = checked(harness(self.plan, self.workspace), HarnessResult)
+        except (Cancelled, pytest.exit.Exception):
             raise
         except EngineError as error:
             self.decision = outcomes.Decision("infra_error", outcomes.one_line(str(error)))
-        except Exception as error:  # noqa: BLE001  a harness may be the user's own: its fault is this attempt's, not the session's
+        except FAULTS as error:  # a harness may be the user's own: its fault is this attempt's, not the session's
             self.decision = outcomes.Decision("infra_error", outcomes.one_line(f"the harness failed: {error!r}"))
         self.agent_s = self.result.duration_s or time.monotonic() - clock
         changes = changed_files(before, self.workspace.work)
@@ -165,10 +177,10 @@ class _Course:
 
     def _ask_judge(self, judge: Judge) -> None:
         try:
-            self.verdict = judge(self.plan, self.result, self.workspace)
-        except Cancelled:
+            self.verdict = checked(judge(self.plan, self.result, self.workspace), Verdict)
+        except (Cancelled, pytest.exit.Exception):
             raise
-        except Exception as error:  # noqa: BLE001  as above: a judge that breaks gave no verdict
+        except FAULTS as error:  # as above: a judge that breaks gave no verdict
             self.verdict = Verdict(error=f"the judge failed: {error!r}")
         self.decision = outcomes.of_checks(self.verdict)
 

@@ -60,10 +60,13 @@ class Snapshot:
 
 
 def snapshot(work: Path, *, digests: bool = True) -> Snapshot:
-    """All below `work`; nothing when it does not exist (any more). Links are not followed. Without `digests` no file is read: for
-    the later of two snapshots, where only files with other metadata matter."""
+    """All below `work`; nothing when it does not exist (any more). Links are not followed, `work` itself included: what lies behind
+    one that an agent has put in its place is not the attempt's. Without `digests` no file is read: for the later of two snapshots,
+    where only files with other metadata matter."""
     taken_ns = time.time_ns()
     entries: dict[str, Entry] = {}
+    if work.is_symlink():
+        return Snapshot(entries=entries, taken_ns=taken_ns)
     closed: set[str] = set()
     budget = MAX_DIGESTED_TOTAL if digests else -1
     pending = [""]

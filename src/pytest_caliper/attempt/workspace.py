@@ -32,6 +32,18 @@ def create(workspace: Workspace) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
+def restore(workspace: Workspace) -> None:
+    """Make the directories of an attempt again where its agent has removed, replaced or closed them. Raises OSError.
+
+    A link in the place of one goes: `cleanup:` must not run where it leads.
+    """
+    for directory in (workspace.root, workspace.home, workspace.work, workspace.tmp):
+        if directory.is_symlink() or directory.is_file():
+            directory.unlink()
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.chmod(stat.S_IRWXU)
+
+
 def remove(root: Path) -> bool:
     """Remove a root with all below it, also where an agent took its own write permission away. -> whether it is gone."""
     shutil.rmtree(root, ignore_errors=True)

@@ -39,7 +39,7 @@ WANTED = Wanted(
     title="Codex",
     program="codex",
     variable="CODEX_CLI_PATH",
-    oldest=(0, 130, 0),
+    oldest=(0, 130, 0),  # the oldest that was tried and does as it is told: 0.100 has bundled skills and login shells only
     install=INSTALL,
 )
 _BUNDLED = "Contents/Resources/codex"
@@ -106,12 +106,12 @@ class Codex:
         return codex_reading.read_agent(raw, plan, workspace)
 
     def judge_command(self, request: JudgeRequest, engine: Engine, env: Mapping[str, str], home: Path, cli: CliInfo) -> Command:
-        """One question without skills, servers and instructions of anybody's, in a read-only sandbox; the prompt goes in on stdin."""
+        """One question without skills, servers or the user's instructions, in a read-only sandbox; the prompt goes in on stdin."""
         place = Workspace.at(home)
         for directory in (place.home, place.work, place.tmp):
             directory.mkdir(parents=True)
         login = read_login(env)
-        write_home(login, judge_config(login.settings, request.system), place)
+        write_home(login, judge_config(login.settings, request.system, version=cli.version), place)
         schema = codex_home(place) / SCHEMA_NAME
         write_object(schema, request.schema)
         argv = [str(cli.path), *_RUN, "--sandbox", "read-only", "--output-schema", str(schema), *_model(engine), "-"]

@@ -1,4 +1,4 @@
-"""The config.toml of an attempt's agent and of the judge. Checked against 0.171.0; older versions pass over what they do not know."""
+"""The config.toml of an attempt's agent and of the judge. Checked against 0.171.0; older ones pass over what they do not know."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from pytest_caliper.backends.mcp import ResolvedServer
 from pytest_caliper.spec.model import McpServer
 
 _SERVER_NAME = re.compile(r"[a-zA-Z0-9_:@/.-]+")
+_AGENTS_SWITCH = (0, 171, 0)
+"""The first version known to have `agents.enabled`; 0.130 ends with an error at it, and has `features.multi_agent`
+and `tools.view_image`."""
 _SERVER_START_S = 30
 """As long as the greeting before the run waits."""
 
@@ -45,7 +48,8 @@ _TOOLS: dict[str, bool] = {
     "unified_exec": False,
     "view_image": False,
 }
-"""What a judge is not given. `apply_patch` and `request_user_input` remain: the sandbox refuses the one, nobody answers the other."""
+"""What a judge is not given. `apply_patch` and `request_user_input` remain: the sandbox refuses the one, nobody answers the
+other."""
 
 
 def agent_config(settings: Mapping[str, Any], servers: Iterable[ResolvedServer]) -> dict[str, Any]:
@@ -56,9 +60,9 @@ def agent_config(settings: Mapping[str, Any], servers: Iterable[ResolvedServer])
     return config
 
 
-def judge_config(settings: Mapping[str, Any], system: str) -> dict[str, Any]:
+def judge_config(settings: Mapping[str, Any], system: str, *, version: str) -> dict[str, Any]:
     """The configuration of a judge that is told `system`, and that has no skills and as few tools as Codex can do with."""
-    return {
+    config = {
         **settings,
         **_QUIET,
         "developer_instructions": system,
@@ -67,10 +71,17 @@ def judge_config(settings: Mapping[str, Any], system: str) -> dict[str, Any]:
         "include_permissions_instructions": False,
         "project_doc_max_bytes": 0,
         "web_search": "disabled",
-        "agents": {"enabled": False},
         "features": {**_FEATURES, **_TOOLS},
         "skills": {"include_instructions": False, "bundled": {"enabled": False}},
     }
+    if version_numbers(version) >= _AGENTS_SWITCH:
+        return {**config, "agents": {"enabled": False}}
+    return {**config, "features": {**_FEATURES, **_TOOLS, "multi_agent": False}, "tools": {"view_image": False}}
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """`0.171.0-alpha.2` -> (0, 171, 0)."""
+    return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0])[:3])
 
 
 def server_refusal(servers: Iterable[McpServer]) -> str | None:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -101,7 +100,7 @@ def script_of(command: str) -> str:
         words = shlex.split(command)
     except ValueError:
         return command
-    shell = len(words) == 3 and os.path.basename(words[0]) in _SHELLS and words[1] in ("-lc", "-c")
+    shell = len(words) == 3 and Path(words[0]).name in _SHELLS and words[1] in ("-lc", "-c")
     return words[2] if shell else command
 
 

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_caliper.backends import command_reading
-from pytest_caliper.backends.claude_home import write_private
-from pytest_caliper.backends.environment import base_environment
+from pytest_caliper.backends.customizations import Customization
+from pytest_caliper.backends.environment import base_environment, host_home
 from pytest_caliper.backends.install import install_skill
 from pytest_caliper.backends.mcp import ResolvedServer, resolve_server
+from pytest_caliper.backends.private_files import write_object
 from pytest_caliper.contracts import (
     AttemptPlan,
     CliInfo,
@@ -80,9 +81,8 @@ class CommandBackend:
         told = {ROLE_VARIABLE: "agent", SKILLS_VARIABLE: os.pathsep.join(map(str, places))}
         if plan.mcp:
             path = workspace.home / ".caliper-mcp.json"
-            path.unlink(missing_ok=True)  # an earlier try's
             servers = [resolve_server(server, plan.env, plan.spec_dir) for server in plan.mcp]
-            write_private(path, {"mcpServers": {server.name: _server(server) for server in servers}})
+            write_object(path, {"mcpServers": {server.name: _server(server) for server in servers}})
             told[MCP_VARIABLE] = str(path)
         environment = base_environment(plan.env, workspace, extra_path=plan.sandbox.extra_path, passed=_passed(plan.env))
         return Command(
@@ -91,6 +91,10 @@ class CommandBackend:
             env=environment | told,
             stdin=plan.task.prompt.encode("utf-8", "replace"),
         )
+
+    def customizations(self, env: Mapping[str, str]) -> tuple[Customization, ...]:
+        """The user's skills; what else the program reads nobody knows."""
+        return (Customization(source=host_home(env) / ".agents" / "skills", target=".agents/skills"),)
 
     def read_agent(self, raw: RawOutput, plan: AttemptPlan, workspace: Workspace) -> HarnessResult:  # noqa: ARG002
         """What the program printed; see `command_reading`."""

@@ -7,7 +7,7 @@ extensions, hooks, memories (GEMINI.md), commands, policies or skills.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,11 +67,7 @@ def read_login(env: Mapping[str, str], *, now: float) -> GeminiLogin:
     environment = {name: value for name, value in known.items() if value and matches(name, PASSED)}
     files = {name for name in _CREDENTIAL_FILES if (directory / name).exists()}
     kinds = _candidates(settings, environment, files)
-    usable = next((kind for kind in kinds if _problem(kind, environment, files, directory, now) is None), None)
-    auth_type, problem = usable or next(iter(kinds), None), None
-    if usable is None:
-        missing = f"Gemini CLI is not logged in: {LOGIN_REMEDY}"
-        problem = missing if auth_type is None else _problem(auth_type, environment, files, directory, now)
+    auth_type, problem = _first_usable(kinds, lambda kind: _problem(kind, environment, files, directory, now))
     needed = files if auth_type == _GOOGLE else files & {_ENCRYPTED_FILE} if "GEMINI_API_KEY" not in environment else ()
     if auth_type == _VERTEX and "GOOGLE_APPLICATION_CREDENTIALS" not in environment:
         gcloud = Path(environment.get("CLOUDSDK_CONFIG") or host_home(env) / ".config" / "gcloud")
@@ -137,6 +133,16 @@ def _candidates(settings: Mapping[str, Any], environment: Mapping[str, str], fil
         (_API_KEY, _ENCRYPTED_FILE in files),
     )
     return [kind for kind, seen in signs if seen and kind is not None]
+
+
+def _first_usable(kinds: list[str], problem_of: Callable[[str], str | None]) -> tuple[str | None, str | None]:
+    """(the first kind of login that may work, None), else (the first of all, its problem)."""
+    refused: tuple[str | None, str | None] | None = None
+    for kind in kinds:
+        if (problem := problem_of(kind)) is None:
+            return kind, None
+        refused = refused or (kind, problem)
+    return refused or (None, f"Gemini CLI is not logged in: {LOGIN_REMEDY}")
 
 
 def _problem(kind: str, environment: Mapping[str, str], files: set[str], directory: Path, now: float) -> str | None:

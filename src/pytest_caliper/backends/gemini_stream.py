@@ -28,6 +28,7 @@ class GeminiStream:
     """Names of the MCP servers that were declared."""
     faults: LineFaults = field(default_factory=LineFaults)
     events: int = 0
+    """How many of the lines were events."""
     model: str | None = None
     """The model of the `init` event: what was asked for."""
     result: Mapping[str, Any] | None = None
@@ -50,8 +51,8 @@ class GeminiStream:
 
     def feed(self, event: Mapping[str, Any]) -> None:
         """Take in the next event; kinds that are not known are passed over."""
-        self.events += 1
         kind = event.get("type")
+        self.events += isinstance(kind, str)
         if kind == "init":
             self.model = _text(event.get("model"))
         elif kind == "message" and event.get("role") == "assistant":

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,8 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_caliper.backends import hermes_reading
+from pytest_caliper.backends.customizations import Customization
 from pytest_caliper.backends.environment import base_environment
-from pytest_caliper.backends.hermes_home import HermesLogin, model_arguments, read_login, write_home
+from pytest_caliper.backends.finding import Wanted, find_program
+from pytest_caliper.backends.hermes_home import HermesLogin, customizations, model_arguments, read_login, write_home
 from pytest_caliper.backends.install import install_skill
 from pytest_caliper.backends.mcp import resolve_server
 from pytest_caliper.contracts import (
@@ -36,7 +36,14 @@ OLDEST = (0, 19, 0)
 """The oldest that was recorded. Without `--usage-file` a failed run cannot be told from an answer: it exits with 0."""
 LAUNCHER = Path(__file__).with_name("hermes_launch.py")
 
-_INSTALL = "install it as https://hermes-agent.nousresearch.com says, or name the binary in HERMES_CLI_PATH"
+_WANTED = Wanted(
+    title="Hermes",
+    program="hermes",
+    variable="HERMES_CLI_PATH",
+    oldest=OLDEST,
+    install="curl -fsSL https://hermes-agent.nousresearch.com/install.sh | bash",
+)
+_INSTALL = f"install it with `{_WANTED.install}`, or name the binary in {_WANTED.variable}"
 _NO_MCP = "this copy of Hermes has no support for MCP: install its extra with `pip install 'hermes-agent[mcp]'`"
 _EXEC = re.compile(r"^\s*exec\s+\"?([^\s\"]+)", re.MULTILINE)
 
@@ -54,7 +61,7 @@ class Hermes:
 
     def find(self, env: Mapping[str, str]) -> CliInfo:
         """The `hermes` of HERMES_CLI_PATH, else of PATH. Raises EngineError: not there, does not start, or too old."""
-        path = _binary(env)
+        path = find_program(_WANTED, env)
         printed = _run_apart((str(path), "--version"), env)
         match = re.search(r"Hermes Agent v?(\d+)\.(\d+)\.(\d+)\S*", printed)
         if match is None:
@@ -98,7 +105,8 @@ class Hermes:
         if missing := self.lacks(cli, plan.env, mcp=plan.mcp):
             raise EngineError(missing)
         login, home = _login(plan.engine, plan.env), workspace.home / ".hermes"
-        write_home(login, home, tuple(resolve_server(server, plan.env, plan.spec_dir) for server in plan.mcp))
+        servers = tuple(resolve_server(server, plan.env, plan.spec_dir) for server in plan.mcp)
+        write_home(login, home, servers, own=plan.user_customizations)
         for skill in plan.skills:
             install_skill(skill, home / "skills" / skill.name)
         environment = base_environment(plan.env, workspace, extra_path=plan.sandbox.extra_path)
@@ -108,6 +116,10 @@ class Hermes:
             env=environment | _hermes_environment(login, home),
             stdin=prompt,
         )
+
+    def customizations(self, env: Mapping[str, str]) -> tuple[Customization, ...]:
+        """Where Hermes's users keep persona, memories, skills, plugins and hooks."""
+        return customizations(env)
 
     def read_agent(self, raw: RawOutput, plan: AttemptPlan, workspace: Workspace) -> HarnessResult:  # noqa: ARG002
         """What the launcher told; see `hermes_reading`."""
@@ -160,19 +172,6 @@ def _hermes_environment(login: HermesLogin, home: Path) -> dict[str, str]:
         "NO_COLOR": "1",
         "PYTHONUTF8": "1",  # its answer is to be UTF-8 whatever the locale
     }
-
-
-def _binary(env: Mapping[str, str]) -> Path:
-    forced = env.get("HERMES_CLI_PATH")
-    if forced:
-        path = Path(forced).expanduser()
-        if not path.is_file() or not os.access(path, os.X_OK):
-            raise EngineError(f"HERMES_CLI_PATH is {forced}, which is no executable file: correct it, or unset it to use PATH")
-        return path.absolute()
-    found = shutil.which("hermes", path=env.get("PATH") or os.defpath)
-    if found is None:
-        raise EngineError(f"Hermes is not installed: there is no `hermes` on PATH: {_INSTALL}")
-    return Path(found).absolute()
 
 
 def _speaks_mcp(path: Path, env: Mapping[str, str]) -> bool | None:

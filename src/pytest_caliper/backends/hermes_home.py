@@ -8,7 +8,6 @@ fallback models do not. `--ignore-rules` would not do it: with `-z`, 0.19.0 read
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -17,9 +16,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from pytest_caliper.backends.customizations import Customization
 from pytest_caliper.backends.environment import host_home, matches
 from pytest_caliper.backends.hermes_errors import LOGIN_REMEDY
 from pytest_caliper.backends.mcp import ResolvedServer
+from pytest_caliper.backends.private_files import read_bytes, read_object, write_bytes
 from pytest_caliper.contracts import EngineError
 
 _KEYS = (
@@ -45,23 +46,28 @@ _CARRIED = (
     *("bedrock", "vertex", "network", "prompt_caching"),
 )
 """Parts of config.yaml. Not `fallback_providers`: a run must not change its model half-way."""
-_NEUTRAL: Mapping[str, Any] = {
+_QUIET: Mapping[str, Any] = {
     "agent": {"api_max_retries": 2},
-    "memory": {"memory_enabled": False, "user_profile_enabled": False, "nudge_interval": 0},
-    "skills": {"creation_nudge_interval": 0},
-    "curator": {"enabled": False},
     "auxiliary": {"title_generation": {"enabled": False}},
     "compression": {"in_place": False},
     "model_catalog": {"enabled": False},
-    "lsp": {"enabled": False},
-    "security": {"allow_lazy_installs": False, "tirith_enabled": False},
+    "security": {"allow_lazy_installs": False},
 }
-"""No memory, no writing of skills in the background, no calls and downloads beside the task. Compressing a conversation begins a
-new session: in place, `sessions export` would leave out what came before."""
+"""Few retries, and no calls and downloads beside the task. Compressing a conversation begins a new session: in place, `sessions
+export` would leave out what came before."""
+_NEUTRAL: Mapping[str, Any] = {
+    "memory": {"memory_enabled": False, "user_profile_enabled": False, "nudge_interval": 0},
+    "skills": {"creation_nudge_interval": 0},
+    "curator": {"enabled": False},
+    "lsp": {"enabled": False},
+    "security": {"tirith_enabled": False},
+}
+"""No memory, no skills written in the background, no helpers that are fetched from the net."""
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$")
 _WITHHELD = "withheld"
+_REPAIR = "repair it, or log in again with `hermes model`"
 AGGREGATORS = frozenset({"nous", "openrouter", "copilot", "kilocode"})
 """Providers whose models are called VENDOR/MODEL (0.19.0)."""
 PROVIDERS = AGGREGATORS | {
@@ -80,13 +86,15 @@ class HermesLogin:
 
     config: Mapping[str, Any] = field(default_factory=dict)
     """The carried parts of config.yaml."""
+    whole: Mapping[str, Any] = field(default_factory=dict)
+    """All of config.yaml but the MCP servers: for an attempt that is to have the user's own setup."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of the host."""
     dotenv: Mapping[str, str] = field(default_factory=dict)
     """Name -> line of the user's `.env`; in Hermes they win over the host's."""
     auth: Mapping[str, Any] = field(default_factory=dict)
     """auth.json, without refresh tokens."""
-    anthropic: Mapping[str, Any] | None = None
+    anthropic: Mapping[str, Any] = field(default_factory=dict)
     """`.anthropic_oauth.json`, without its refresh token."""
 
     @property
@@ -125,19 +133,22 @@ def read_login(env: Mapping[str, str], provider: str | None = None) -> HermesLog
     Raises EngineError when a file is damaged.
     """
     home = user_home(env)
-    config = {name: value for name, value in _read_yaml(home / "config.yaml").items() if name in _CARRIED}
-    if isinstance(config.get("model"), str):  # the short form
-        config["model"] = {"default": config["model"]}
+    whole = _read_yaml(home / "config.yaml")
+    whole.pop("mcp_servers", None)
+    if isinstance(whole.get("model"), str):  # the short form
+        whole["model"] = {"default": whole["model"]}
+    config = {name: value for name, value in whole.items() if name in _CARRIED}
     wanted = provider or _word(_mapping(config.get("model")).get("provider")) or ""
     patterns = (*_KEYS, *_OTHERS, *_CLOUDS.get(wanted, ()), *_referenced(config))
-    auth = _read_json(home / "auth.json") or {}
+    auth = read_object(home / "auth.json", _REPAIR)
     carried = {name: auth[name] for name in ("version", "active_provider", "providers", "credential_pool") if name in auth}
     return HermesLogin(
         config=config,
+        whole=whole,
         environment={name: value for name, value in env.items() if value and matches(name, patterns)},
         dotenv={name: line for name, line in _read_dotenv(home / ".env") if matches(name, patterns)},
         auth=_without_refresh(carried),
-        anthropic=_without_refresh(_read_json(home / ".anthropic_oauth.json")),
+        anthropic=_without_refresh(read_object(home / ".anthropic_oauth.json", _REPAIR)),
     )
 
 
@@ -153,21 +164,24 @@ def user_home(env: Mapping[str, str]) -> Path:
     return home if profile in ("", "default") or "/" in profile else home / "profiles" / profile
 
 
-def write_home(login: HermesLogin, home: Path, servers: tuple[ResolvedServer, ...] = ()) -> None:
-    """Write a fresh HERMES_HOME, readable by its owner alone; what an earlier try left there is removed."""
+def write_home(login: HermesLogin, home: Path, servers: tuple[ResolvedServer, ...] = (), *, own: bool = False) -> None:
+    """Write a fresh HERMES_HOME, readable by its owner alone; what an earlier try left there is removed.
+
+    With `own` it has all of the user's configuration but the MCP servers.
+    """
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(mode=0o700, parents=True)
-    config = {**login.config, **_NEUTRAL}
+    config = _merged(login.whole, _QUIET) if own else {**login.config, **_merged(_QUIET, _NEUTRAL)}
     if servers:
         config["mcp_servers"] = {server.name: _server(server) for server in servers}
-    _write_private(home / "config.yaml", _yaml(config))
-    _write_private(home / ".no-bundled-skills", "")
+    _write(home / "config.yaml", _yaml(config))
+    _write(home / ".no-bundled-skills", "")
     if login.dotenv:
-        _write_private(home / ".env", "\n".join([*login.dotenv.values(), ""]))
+        _write(home / ".env", "\n".join([*login.dotenv.values(), ""]))
     if login.auth:
-        _write_private(home / "auth.json", json.dumps(login.auth, indent=2))
+        _write(home / "auth.json", json.dumps(login.auth, indent=2))
     if login.anthropic:
-        _write_private(home / ".anthropic_oauth.json", json.dumps(login.anthropic, indent=2))
+        _write(home / ".anthropic_oauth.json", json.dumps(login.anthropic, indent=2))
 
 
 def model_arguments(model: str | None, login: HermesLogin) -> list[str]:
@@ -182,6 +196,22 @@ def model_arguments(model: str | None, login: HermesLogin) -> list[str]:
     if slash and tail and (own or (head in PROVIDERS and login.provider not in AGGREGATORS)):
         return ["--provider", head, "--model", tail]
     return ["--model", model]
+
+
+def customizations(env: Mapping[str, str]) -> tuple[Customization, ...]:
+    """Where Hermes's users keep what makes it theirs."""
+    home = user_home(env)
+    names = ("SOUL.md", "memories", "skills", "plugins", "hooks", "skins")
+    return tuple(Customization(source=home / name, target=f".hermes/{name}") for name in names)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, `above` winning, level by level."""
+    out = dict(below)
+    for name, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(out.get(name), Mapping)
+        out[name] = _merged(out[name], value) if both else value
+    return out
 
 
 def _server(server: ResolvedServer) -> dict[str, Any]:
@@ -236,17 +266,6 @@ def _yaml(data: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(data), allow_unicode=True, sort_keys=False)
 
 
-def _read_json(path: Path) -> dict[str, Any] | None:
-    text = _read(path)
-    if text is None:
-        return None
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise EngineError(f"{path}: not valid JSON ({error}): repair it, or log in again with `hermes model`") from error
-    return data if isinstance(data, dict) else None
-
-
 def _read_dotenv(path: Path) -> Iterator[tuple[str, str]]:
     for line in (_read(path) or "").split("\n"):
         if (match := _ASSIGNMENT.match(line)) and match[2].strip().strip("'\""):
@@ -255,18 +274,12 @@ def _read_dotenv(path: Path) -> Iterator[tuple[str, str]]:
 
 def _read(path: Path) -> str | None:
     """The text of a file; None when there is none. Raises EngineError when it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise EngineError(f"{path}: {error.strerror}: make it readable, or name another directory in HERMES_HOME") from error
+    data = read_bytes(path)
+    return None if data is None else data.decode("utf-8", "replace")
 
 
-def _write_private(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(text.encode("utf-8", "replace"))
+def _write(path: Path, text: str) -> None:
+    write_bytes(path, text.encode("utf-8", "replace"))
 
 
 def _seconds(value: Any) -> float | None:

@@ -40,8 +40,7 @@ class Failure:
 
 def reported_failure(error: Mapping[str, Any], *, stderr: str, model: str | None) -> Failure:
     """What an `error` event stands for, with the log's details where the event has none."""
-    data = error.get("data") if isinstance(error.get("data"), Mapping) else {}
-    assert isinstance(data, Mapping)
+    data = _mapping(error.get("data"))
     name, text = str(error.get("name") or "error"), str(data.get("message") or "")
     if (entry := _referenced(stderr, data.get("ref"))) is not None:
         name, _, text = entry.partition(": ") if ": " in entry else ("error", "", entry)
@@ -52,7 +51,7 @@ def reported_failure(error: Mapping[str, Any], *, stderr: str, model: str | None
     all_said = f"{name} {text} {data.get('responseBody') or ''}"
     if fatal := _remedy(all_said, known, model):
         return Failure(error=line, fatal=fatal)
-    code = str(data.get("metadata", {}).get("code") or "") if isinstance(data.get("metadata"), Mapping) else ""
+    code = _mapping(data.get("metadata")).get("code") or ""
     passing = data.get("isRetryable") is True or known in _TRANSIENT or (known is not None and known >= 500)
     return Failure(error=line, transient=passing or _CONNECTION.search(f"{code} {text}") is not None)
 
@@ -127,6 +126,10 @@ def _fields(line: str) -> dict[str, str]:
         value = parse_json(match[2].encode()) if match[2].startswith('"') else match[2]
         out.setdefault(match[1], str(value))
     return out
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _milliseconds(timestamp: str) -> float | None:

@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_caliper.backends import pi_reading
-from pytest_caliper.backends.environment import base_environment
+from pytest_caliper.backends.customizations import Customization
+from pytest_caliper.backends.environment import base_environment, host_home
 from pytest_caliper.backends.finding import Wanted, find_cli
 from pytest_caliper.backends.install import install_skill
 from pytest_caliper.backends.mcp import resolve_server
 from pytest_caliper.backends.pi_errors import INSTALL, NODE_REMEDY, needs_other_node
-from pytest_caliper.backends.pi_home import PiLogin, read_login, write_home
+from pytest_caliper.backends.pi_home import PiLogin, agent_directory, read_login, write_home
 from pytest_caliper.backends.pi_mcp import mcp_config, mcp_refusal
 from pytest_caliper.backends.pi_reading import version_numbers
 from pytest_caliper.backends.pi_values import CachedRun, Run
@@ -76,13 +77,13 @@ class Pi:
             raise EngineError(problem)
 
     def refuses(self, *, skills: tuple[Skill, ...], mcp: tuple[McpServer, ...]) -> str | None:
-        """Commands, and MCP servers that pi cannot have. What an old pi cannot do, `refuses_version` says."""
+        """Commands, and MCP servers that pi cannot have. What an old pi cannot do, `lacks` says."""
         for skill in skills:
             if skill.kind == "command":
                 return f"{skill.name!r} is a command, which is Claude Code's own kind: make it a skill, or use claude-code"
         return mcp_refusal(mcp)
 
-    def refuses_version(self, cli: CliInfo, *, mcp: tuple[McpServer, ...]) -> str | None:
+    def lacks(self, cli: CliInfo, env: Mapping[str, str], *, mcp: tuple[McpServer, ...]) -> str | None:  # noqa: ARG002
         """One line why this version of pi cannot honour what a spec asks for, with the remedy; None when it can."""
         if not mcp or version_numbers(cli.version) >= MCP:
             return None
@@ -97,8 +98,8 @@ class Pi:
         Raises EngineError when a skill cannot be installed, a file of the user's is damaged, a credential cannot be had, a
         `${VAR}` is unset, or pi is too old for MCP.
         """
-        if refused := self.refuses_version(cli, mcp=plan.mcp):
-            raise EngineError(refused)
+        if missing := self.lacks(cli, plan.env, mcp=plan.mcp):
+            raise EngineError(missing)
         directory = _agent_directory(workspace)
         login = self._login(plan.env, plan.engine.model, cli)
         write_home(login, directory)
@@ -116,6 +117,24 @@ class Pi:
         environment = base_environment(plan.env, workspace, extra_path=plan.sandbox.extra_path)
         environment |= _pi_environment(login, workspace)
         return Command(argv=tuple(argv), cwd=workspace.work, env=environment, stdin=plan.task.prompt.encode("utf-8", "replace"))
+
+    def customizations(self, env: Mapping[str, str]) -> tuple[Customization, ...]:
+        """Where pi's users keep skills, instructions, prompts and extensions. Not settings.json: our limits stand in it."""
+        directory = agent_directory(env)
+        names = (
+            "skills",
+            "prompts",
+            "extensions",
+            "AGENTS.md",
+            "AGENTS.override.md",
+            "CLAUDE.md",
+            "SYSTEM.md",
+            "APPEND_SYSTEM.md",
+        )
+        return (
+            *(Customization(source=directory / name, target=f".pi/agent/{name}") for name in names),
+            Customization(source=host_home(env) / ".agents" / "skills", target=".agents/skills"),
+        )
 
     def read_agent(self, raw: RawOutput, plan: AttemptPlan, workspace: Workspace) -> HarnessResult:
         """What the stream says; see `pi_reading`."""

@@ -17,13 +17,16 @@ from pytest_caliper.contracts import (
     Workspace,
 )
 from pytest_caliper.judging.bounding import cut_middle, first_line
-from pytest_caliper.judging.prompt import ask_again, judge_prompt_hash, judge_request
+from pytest_caliper.judging.prompt import PROMPT_LIMIT, ask_again, judge_prompt_hash, judge_request
 from pytest_caliper.judging.verdict import NoVerdict, parse_verdict
 
 __all__ = ["MAX_REASONING", "Rating", "judge_prompt_hash", "rate", "read_reply"]
 
 MAX_REASONING = 16_000
 """Bytes of reasoning that are kept."""
+
+_RULES = 8_000
+"""Bytes kept free for the rules, the frame of a question and a re-ask."""
 
 ASKS = 2
 """The question and one re-ask."""
@@ -54,7 +57,7 @@ def rate(invoker: Invoker, backend: Backend, plan: AttemptPlan, workspace: Works
 
     A vote without a verdict counts for neither side. Raises Cancelled when the session stops.
     """
-    request = judge_request(plan, result)
+    request = judge_request(plan, result, limit=_limit(backend))
     ratings: list[Rating] = []
     for _ in range(plan.judge_votes):
         called = sum(rating.calls for rating in ratings)
@@ -62,6 +65,12 @@ def rate(invoker: Invoker, backend: Backend, plan: AttemptPlan, workspace: Works
         if ratings[-1].fatal is not None:
             break
     return ratings[0] if plan.judge_votes == 1 else _majority(ratings, plan.judge_votes)
+
+
+def _limit(backend: Backend) -> int:
+    """Bytes of a question: fewer for a CLI that takes its prompt as an argument (`max_prompt_bytes`), with room for the rules."""
+    bound: int | None = getattr(backend, "max_prompt_bytes", None)
+    return PROMPT_LIMIT if bound is None else min(PROMPT_LIMIT, bound - _RULES)
 
 
 def _majority(ratings: Sequence[Rating], votes: int) -> Rating:

@@ -96,7 +96,7 @@ class Durations:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttemptKey:
-    """What identifies an attempt within a session. Node ids do not: specs outside the rootdir share them."""
+    """What identifies an attempt within a session, in all its processes."""
 
     spec: str
     """Absolute path of the spec."""
