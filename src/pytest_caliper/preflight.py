@@ -6,8 +6,9 @@ and MCP servers answer. What takes time within a round is done at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,7 +17,7 @@ from pytest_caliper.attempt.replay import check_cassettes
 from pytest_caliper.attempt.workspace import create
 from pytest_caliper.backends.mcp import resolve_server
 from pytest_caliper.backends.mcp_probe import probe_server
-from pytest_caliper.contracts import Engine, EngineError, Workspace
+from pytest_caliper.contracts import Cancelled, Engine, EngineError, Workspace
 from pytest_caliper.judging.probe import probe_judge
 from pytest_caliper.process import unsupported_reason
 from pytest_caliper.spec.env_refs import references
@@ -117,7 +118,9 @@ def _spec_mistakes(want: _Wanted, runtime: Runtime) -> Iterable[str]:
     if want.engine is None:
         return
     backend = runtime.backends[want.engine.backend]
-    if refused := backend.refuses(skills=plan.skills, mcp=plan.spec.mcp):
+    with _asking(want.engine):
+        refused = backend.refuses(skills=plan.skills, mcp=plan.spec.mcp)
+    if refused:
         yield f"{plan.spec.path}: {refused}"
     bound: int | None = getattr(backend, "max_prompt_bytes", None)
     selected = {key.task_id for key in want.keys}
@@ -142,9 +145,10 @@ def _lacking(want: _Wanted, runtime: Runtime) -> Iterable[str]:
 
 def _finder(engine: Engine, runtime: Runtime) -> Callable[[], str]:
     def find() -> str:
-        cli = runtime.clis[engine.backend]
-        runtime.backends[engine.backend].check(engine, runtime.env)
-        return f"{engine}: {cli.path}, version {cli.version}"
+        with _asking(engine):
+            cli = runtime.clis[engine.backend]
+            runtime.backends[engine.backend].check(engine, runtime.env)
+            return f"{engine}: {cli.path}, version {cli.version}"
 
     return find
 
@@ -157,7 +161,8 @@ def _prober(judge: Engine, number: int, runtime: Runtime) -> Callable[[], str]:
         create(workspace)
         cli = runtime.clis[judge.backend]
         backend = runtime.backends[judge.backend]
-        reply = probe_judge(backend, judge, runtime.env, cli, runtime.processes, workspace.root)
+        with _asking(judge):
+            reply = probe_judge(backend, judge, runtime.env, cli, runtime.processes, workspace.root)
         model = f" as {reply.model}" if reply.model and reply.model != judge.model else ""
         return f"judge {judge}: answers{model}"
 
@@ -177,6 +182,17 @@ def _greeter(plan: SpecPlan, server: McpServer, runtime: Runtime) -> Callable[[]
         return f"mcp server {server.name}: {len(tools)} tool" + ("" if len(tools) == 1 else "s")
 
     return greet
+
+
+@contextmanager
+def _asking(engine: Engine) -> Iterator[None]:
+    """A backend may be anybody's: what it raises against its contract is told in a line, before anything is paid for."""
+    try:
+        yield
+    except (EngineError, Cancelled):
+        raise
+    except Exception as error:
+        raise EngineError(f"{engine}: its backend is broken: {error!r}") from error
 
 
 def _all_at_once(works: Sequence[Callable[[], T]]) -> list[T]:

@@ -80,13 +80,15 @@ class Session:
                 run.journal = Journal.create(plan.results, self.session_id.run_name(plan.spec.path), self._contract(run))
             except OSError as error:
                 why = error.strerror or error
-                lost.append(f"{self._shown(plan.spec.path)}: results cannot be kept in {plan.results} ({why}): make it writable, ")
+                lost.append(
+                    f"{self._shown(plan.spec.path)}: results cannot be kept in {plan.results} ({why}): make it writable, "
+                )
         if lost:
             for run in self._specs.values():
                 if run.journal is not None:
                     run.journal.discard()
             self._specs.clear()
-            raise pytest.UsageError("\n".join(f"{line}or name another place with --caliper-results" for line in lost))
+            raise pytest.UsageError("\n".join(lost))
         self._expected.update(wanted)
 
     @property

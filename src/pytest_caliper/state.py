@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +76,7 @@ class State:
             from pytest_caliper.backends.registry import builtin_backends, by_name
 
             others = self.config.hook.pytest_caliper_backends(config=self.config)
-            self._backends = by_name([*builtin_backends(), *(backend for some in others for backend in some or ())])
+            self._backends = by_name([*builtin_backends(), *(backend for some in others for backend in _contributed(some))])
         return self._backends
 
     @property
@@ -100,6 +100,20 @@ class State:
         if runtime is not None:
             runtime.close()
             self.unkept += runtime.unkept
+
+
+def _contributed(answer: object) -> Iterable[Backend]:
+    """The backends in one answer to `pytest_caliper_backends`. Raises EngineError for anything else."""
+    from pytest_caliper.contracts import Backend, EngineError
+
+    if answer is not None and not isinstance(answer, (list, tuple)):
+        raise EngineError(f"a hook pytest_caliper_backends returned {answer!r}: it must return a list of backends")
+    for backend in answer or ():
+        if isinstance(backend, type) or not isinstance(backend, Backend):
+            raise EngineError(
+                f"a hook pytest_caliper_backends returned {backend!r}, which is no object with all that Backend names"
+            )
+        yield backend
 
 
 def state_of(config: pytest.Config) -> State:

@@ -254,3 +254,17 @@ def test_the_judge_keeps_the_users_key_helper_and_default_model(
 
 def test_nothing_is_refused() -> None:
     assert backend().refuses(skills=(), mcp=(McpServer(name="x", transport="sse", line=1, url="https://x"),)) is None
+
+
+def test_a_command_can_be_prepared_again_in_the_same_home(tmp_path: Path) -> None:
+    """A throttled attempt is tried again: its login, skills and MCP servers stand there already."""
+    home = tmp_path / "user"
+    (home / ".claude").mkdir(parents=True)
+    (home / ".claude" / ".credentials.json").write_text('{"claudeAiOauth": {"accessToken": "a", "expiresAt": 99999999999999}}')
+    (home / ".claude.json").write_text('{"oauthAccount": {"emailAddress": "x"}}')
+    (home / ".claude" / "settings.json").write_text('{"model": "opus"}')
+    server = McpServer(name="s", transport="stdio", line=1, command="x")
+    plan = make_plan(tmp_path, env={"HOME": str(home), "PATH": "/bin"}, mcp=(server,), skills=(make_skill(tmp_path),))
+    place, cli = make_workspace(tmp_path), CliInfo(path=Path("/bin/true"), version="1")
+
+    assert ClaudeCode().agent_command(plan, place, cli) == ClaudeCode().agent_command(plan, place, cli)

@@ -332,7 +332,8 @@ def test_an_existing_file_is_never_written_through(tmp_path: Path) -> None:
     place.parent.mkdir(parents=True)
     place.symlink_to(tmp_path / "stolen")
 
-    with pytest.raises(FileExistsError):
-        write_home(ClaudeLogin(environment={}, oauth=OAUTH), tmp_path / "home")
+    write_home(ClaudeLogin(environment={}, oauth=OAUTH), tmp_path / "home")
 
     assert not (tmp_path / "stolen").exists()
+    assert not place.is_symlink()
+    assert place.stat().st_mode & 0o777 == 0o600

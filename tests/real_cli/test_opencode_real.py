@@ -138,3 +138,12 @@ def test_secrets_reach_a_server_as_they_are(opencode_cli: Cli, tmp_path: Path) -
     bench.drive([{"text": "hi"}], mcp=[server], env={"S": "a{env:HOME}${HOME}{file:/etc/hostname}"})
 
     assert (bench.work / "seen.txt").read_text() == "a{env:HOME}${HOME}{file:/etc/hostname}"
+
+
+def test_a_web_page_in_place_of_a_model_ends_at_the_time_limit(opencode_cli: Cli, tmp_path: Path) -> None:
+    """The CLI asks again and again, for ever."""
+    bench = Bench(subject=SUBJECT, cli=opencode_cli, path=tmp_path)
+
+    result, _ = bench.drive([{"fault": {"kind": "wrong_type"}}], timeout_s=15.0)
+
+    assert (result["finished"], result["timed_out"], result["answer"]) == (False, True, "")

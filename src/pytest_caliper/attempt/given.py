@@ -20,7 +20,7 @@ def checked(value: object, kind: type[T]) -> T:
     """
     if not isinstance(value, kind):
         raise TypeError(f"it returned {_shown(value)}, not a {kind.__name__}")
-    for name, hint in _fields(kind):
+    for name, hint in _fields(typing.cast("Any", kind)):
         if not _fits(given := getattr(value, name), hint):
             raise TypeError(f"it returned a {kind.__name__} whose {name} is {_shown(given)}")
     return value

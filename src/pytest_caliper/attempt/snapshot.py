@@ -60,9 +60,9 @@ class Snapshot:
 
 
 def snapshot(work: Path, *, digests: bool = True) -> Snapshot:
-    """All below `work`; nothing when it does not exist (any more). Links are not followed, `work` itself included: what lies behind
-    one that an agent has put in its place is not the attempt's. Without `digests` no file is read: for the later of two snapshots,
-    where only files with other metadata matter."""
+    """All below `work`; nothing when it does not exist (any more). Links are not followed, `work` itself included: what lies
+    behind one that an agent has put in its place is not the attempt's. Without `digests` no file is read: for the later of two
+    snapshots, where only files with other metadata matter."""
     taken_ns = time.time_ns()
     entries: dict[str, Entry] = {}
     if work.is_symlink():

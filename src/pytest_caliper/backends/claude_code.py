@@ -22,12 +22,12 @@ from pytest_caliper.backends.claude_home import (
     config_directory,
     read_login,
     write_home,
-    write_private,
 )
 from pytest_caliper.backends.customizations import Customization
 from pytest_caliper.backends.environment import base_environment, host_home
 from pytest_caliper.backends.install import install_skill
 from pytest_caliper.backends.mcp import ResolvedServer, resolve_server
+from pytest_caliper.backends.private_files import write_object
 from pytest_caliper.contracts import (
     AttemptPlan,
     CliInfo,
@@ -99,7 +99,7 @@ class ClaudeCode:
         if plan.mcp:
             path = workspace.home / "mcp.json"
             servers = [resolve_server(server, plan.env, plan.spec_dir) for server in plan.mcp]
-            write_private(path, {"mcpServers": {server.name: _server(server) for server in servers}})
+            write_object(path, {"mcpServers": {server.name: _server(server) for server in servers}})
             argv += ["--mcp-config", str(path)]
         if plan.engine.model is not None:
             argv += ["--model", plan.engine.model]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shlex
 import subprocess
 import time
@@ -20,6 +19,7 @@ from typing import Any
 
 from pytest_caliper.backends.claude_errors import LOGIN_REMEDY
 from pytest_caliper.backends.environment import host_home, matches
+from pytest_caliper.backends.private_files import write_bytes, write_object
 from pytest_caliper.contracts import EngineError
 
 Keychain = Callable[[str, Mapping[str, str]], "str | None"]
@@ -139,20 +139,13 @@ def write_home(login: ClaudeLogin, home: Path) -> None:
     config = home / ".claude"
     config.mkdir(parents=True, exist_ok=True)
     if login.oauth is not None:
-        write_private(config / ".credentials.json", {"claudeAiOauth": login.oauth})
+        write_object(config / ".credentials.json", {"claudeAiOauth": login.oauth})
     if login.account is not None:
-        write_private(home / ".claude.json", login.account)
+        write_object(home / ".claude.json", login.account)
     if login.settings is not None:
-        write_private(config / "settings.json", login.settings)
+        write_object(config / "settings.json", login.settings)
     for path in sorted(login.aws_cache.glob("*.json")) if login.aws_cache is not None else ():
-        target = home / ".aws" / "sso" / "cache" / path.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _write_bytes(target, path.read_bytes())
-
-
-def write_private(path: Path, data: Any) -> None:
-    """Write `data` as JSON to a new file with mode 0600."""
-    _write_bytes(path, json.dumps(data, indent=2).encode())
+        write_bytes(home / ".aws" / "sso" / "cache" / path.name, path.read_bytes())
 
 
 def run_security(service: str, env: Mapping[str, str]) -> str | None:
@@ -245,12 +238,6 @@ def _read_object(path: Path) -> dict[str, Any] | None:
     except ValueError as error:
         raise EngineError(f"{path}: not valid JSON ({error}): repair it, or log in again with `claude`") from error
     return data if isinstance(data, dict) else None
-
-
-def _write_bytes(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(data)
 
 
 class CachedKeychain:

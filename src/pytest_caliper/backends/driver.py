@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_caliper.backends.customizations import carry_customizations
 from pytest_caliper.contracts import (
     AttemptPlan,
     Backend,
@@ -20,7 +21,6 @@ from pytest_caliper.contracts import (
     RawOutput,
     Workspace,
 )
-from pytest_caliper.backends.customizations import carry_customizations
 from pytest_caliper.process import Processes
 
 RETRY_WAITS_S = (5.0, 20.0)
