@@ -72,6 +72,7 @@ def controller_saw(config: pytest.Config, ids: Sequence[str]) -> None:
     known = _keys_by_nodeid(config, state, ids)
     keys = [known[nodeid] for nodeid in ids if nodeid in known]
     prepare(state, [plan for path, plan in state.specs.items() if any(key.spec == str(path) for key in keys)], keys)
+    state.runtime.share_places()
 
 
 def prepare(state: State, plans: Sequence[SpecPlan], keys: list[AttemptKey], unharnessed: Unharnessed = NOTHING) -> None:

@@ -63,7 +63,7 @@ def pytest_caliper_specs_come_last(config: pytest.Config, items: list[pytest.Ite
     if STATE in config.stash:
         from pytest_caliper.selection import specs_last
 
-        specs_last(items)
+        specs_last(config, items)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

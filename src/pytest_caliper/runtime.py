@@ -171,6 +171,11 @@ class Runtime:
         """The directory of the files that xdist workers of this session share."""
         return Path(tempfile.gettempdir()) / f"{PREFIX}{self.session.id}-places"
 
+    def share_places(self) -> None:
+        """Make the directory of the workers' places in the process that outlives them: it goes also when that one is killed."""
+        self._places.mkdir(mode=0o700, exist_ok=True)
+        self.processes.remove_on_death(self._places)
+
     def close(self) -> None:
         """End every process of ours and remove what is temporary."""
         try:

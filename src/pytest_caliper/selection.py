@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_caliper.collection import AttemptItem
+from pytest_caliper.runs.records import AttemptKey
 from pytest_caliper.state import UNOPENED, state_of
 
 
@@ -27,15 +28,28 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = [next(rounds) if isinstance(item, AttemptItem) else item for item in items]
 
 
-def specs_last(items: list[pytest.Item]) -> None:
+def specs_last(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Other tests first: a failing unit test under `-x` then costs nothing. Otherwise the order stays.
 
-    By now every plugin has put its marks on the items; those that ask for reruns go, see `run_once`.
+    By now every plugin has had its say: marks that ask for reruns go, see `run_once`, and so does an attempt's second item
+    (`--keep-duplicates`), which would run in the same directory.
     """
+    _once_each(config, items)
     items.sort(key=lambda item: isinstance(item, AttemptItem))
     for item in items:
         if isinstance(item, AttemptItem):
             item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "flaky"]
+
+
+def _once_each(config: pytest.Config, items: list[pytest.Item]) -> None:
+    first: dict[AttemptKey, int] = {}
+    for n, item in enumerate(items):
+        if isinstance(item, AttemptItem):
+            first.setdefault(item.key, n)
+    again = [item for n, item in enumerate(items) if isinstance(item, AttemptItem) and first[item.key] != n]
+    if again:
+        items[:] = [item for n, item in enumerate(items) if not isinstance(item, AttemptItem) or first[item.key] == n]
+        config.hook.pytest_deselected(items=again)
 
 
 def run_once(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from itertools import islice
@@ -16,6 +16,8 @@ from pytest_caliper.attempt.named import MAX_PATH, Named, joined, real, resolve
 from pytest_caliper.contracts import Workspace
 
 _GLOB = re.compile(r"[*?\[]")
+_UNKNOWN = re.compile(r"\$(?:\{\w+\}|\w+)")
+"""A variable whose value is not known."""
 MAX_NAMES = 2_000
 """Files of a protected directory whose names are compared with globs."""
 
@@ -60,6 +62,8 @@ class ProtectedFiles:
 
     def match(self, named: Named) -> Path | None:
         """The first protected path that `named` is, is below of, or reads on its way; None when there is none."""
+        if not named.walks and _UNKNOWN.search(named.path):  # `cat dir/$f` in a loop reads what `cat dir/*` reads
+            named = replace(named, path=_UNKNOWN.sub("*", named.path), dotted=True)
         if not self._places or not 0 < len(named.path) <= MAX_PATH or "\0" in named.path or named.path.startswith("-"):
             return None
         for candidate in self._spellings(named):

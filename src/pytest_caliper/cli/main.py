@@ -94,10 +94,10 @@ def _validate(paths: Sequence[Path]) -> int:
         except SpecError as error:
             status = 1
             for diagnostic in error.diagnostics:
-                sys.stdout.write(printable(f"{diagnostic}\n"))
+                sys.stdout.write(printable(f"{_below_here(diagnostic)}\n"))
             continue
         for warning in (*spec.warnings, *warnings):
-            sys.stdout.write(printable(f"{warning} (warning)\n"))
+            sys.stdout.write(printable(f"{_below_here(warning)} (warning)\n"))
         for task in spec.tasks:
             for shared in absolute_paths(task):
                 note = f"{path}:{task.line + 1}: names {shared}, outside its work directory; its attempts run one at a time"
@@ -105,6 +105,12 @@ def _validate(paths: Sequence[Path]) -> int:
         count = f"{len(spec.tasks)} task" + ("" if len(spec.tasks) == 1 else "s")
         sys.stdout.write(printable(f"{path}: valid, {count}\n"))
     return status
+
+
+def _below_here(diagnostic: Diagnostic) -> Diagnostic:
+    """With its path as people type it: relative to the current directory where it lies below."""
+    here = Path.cwd()
+    return replace(diagnostic, path=diagnostic.path.relative_to(here)) if diagnostic.path.is_relative_to(here) else diagnostic
 
 
 def _schema() -> int:
