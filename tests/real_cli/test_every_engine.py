@@ -34,7 +34,7 @@ tasks:
       assert attempt.skills == ["greet"]
       (echoed,) = [call for call in attempt.tool_calls if call.name == "mcp__echo__echo"]
       assert echoed.input == {{"text": "ahoy"}}
-      assert "ECHO ahoy" in echoed.output
+      assert "ahoy" in echoed.output
       assert attempt.usage.output_tokens > 0
   - name: Writes no sonnet
     prompt: BRAVO, write a sonnet.
@@ -80,7 +80,8 @@ def check(engine: Subject, cli: Cli, judge: Subject, judge_cli: Cli, path: Path)
     (path / "demo.eval.yaml").write_text(SPEC)
     (path / "pytest.ini").write_text("[pytest]\n")
     found = {**cli.environment(engine.variable), **judge_cli.environment(judge.variable)}
-    found["PATH"] = os.pathsep.join(cli.environment(engine.variable)["PATH"].split(os.pathsep) + found["PATH"].split(os.pathsep))
+    own = [str(directory) for one in (cli, judge_cli) for directory in one.path]  # such as the Node that pi needs
+    found["PATH"] = os.pathsep.join([*own, os.environ.get("PATH", os.defpath)])
     taken = {name: value for subject in (engine, judge) for name, value in subject.env.items() if value is None}
     given = {name: value for subject in (engine, judge) for name, value in subject.env.items() if value is not None}
     if "claude-code" in (engine.backend, judge.backend):

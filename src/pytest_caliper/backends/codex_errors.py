@@ -84,9 +84,11 @@ def silent_failure(exit_code: int, stderr: str) -> Failure:
     if servers := _SERVERS.findall(stderr):
         return _server_failure(servers[-1])
     lines = [line for line in stderr.split("\n") if line.strip() and not _NOISE.match(line)]
-    begin = next((index for index, line in enumerate(lines) if line.lower().startswith("error")), max(len(lines) - 1, 0))
-    if said := " ".join(lines[begin:]):
-        return Failure(error=one_line(f"exit code {exit_code}: {said}"))
+    begin = next((index for index, line in enumerate(lines) if line.lower().startswith("error")), None)
+    if begin is None and exit_code != 0 and lines:
+        begin = len(lines) - 1
+    if begin is not None:
+        return Failure(error=one_line(f"exit code {exit_code}: {' '.join(lines[begin:])}"))
     ended = "" if exit_code == 0 else f" (exit code {exit_code})"
     return Failure(error=f"the stream ended without turn.completed{ended}")
 

@@ -7,10 +7,15 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_caliper import __version__
 from pytest_caliper.options import OPTIONS
+
+if TYPE_CHECKING:
+    from pytest_caliper.spec.model import Diagnostic
 
 EPILOG = "Running specs is pytest's work as well: pytest my-skill.eval.yaml --caliper-k=3 --caliper-baseline"
 
