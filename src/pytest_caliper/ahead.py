@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_caliper.state import State
 
 OUR_FIXTURES = "pytest_caliper.fixtures"
+OURS = frozenset({"caliper_workspace", "caliper_harness", "caliper_judge"})
 HARMLESS = frozenset({"pytest_asyncio.plugin", "anyio.pytest_plugin"})
 """Plugins whose autouse fixtures were looked at and do not touch an attempt."""
 HOOKS = ("pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_protocol", "pytest_pyfunc_call")
@@ -59,11 +60,13 @@ def is_replaced(item: AttemptItem, fixture: str) -> bool:
 
 def _fixture_stands_between(name: str, definition: Any, live: set[Any]) -> str | None:
     module = getattr(definition.func, "__module__", "?")
+    # An override of ours is what the attempt must run with, whatever its scope; ahead it would get the standard one.
+    overrides = name in OURS and module != OUR_FIXTURES
     if module == OUR_FIXTURES or module in HARMLESS or module.startswith("_pytest."):
         return None
     code = getattr(definition.func, "__code__", None)
     place = f"{code.co_filename}:{code.co_firstlineno}" if code else module
-    if definition.scope != "session":
+    if overrides or definition.scope != "session":
         return f"the {definition.scope} fixture {name} ({place})"
     if definition.params:
         return f"the parametrised fixture {name} ({place})"
@@ -81,6 +84,7 @@ class Ahead:
         self._failed = 0
         self._waiting = [] if at_turn_only else _rounds(items)
         self._pumped_at = -1
+        self._parent = os.getppid()
         self._workspaces: dict[AttemptItem, Workspace] = {}
         self.live: set[Any] = set()
         self.reasons: dict[AttemptItem, str] = {}
@@ -136,11 +140,16 @@ class Ahead:
                 harness = _broken("caliper_judge", judge, "a function")  # before the agent is paid for
             self._submit(item, plan, workspace=workspace, harness=harness, judge=judge, first=True)
         try:
-            record = self.pool.result(item)
+            record = self.pool.result(item, self._stop_when_orphaned)
         except (Cancelled, Stopped):
             raise pytest.skip.Exception("the session stopped before this attempt ended") from None
         self._workspaces.pop(item, None)
         return record
+
+    def _stop_when_orphaned(self) -> None:
+        """An xdist worker whose controller was killed would finish its attempt, at the user's cost, for nobody."""
+        if self._state.worker is not None and os.getppid() != self._parent:
+            raise KeyboardInterrupt("the controller of this worker is gone")
 
     def _plan(self, item: AttemptItem, env: Mapping[str, str]) -> AttemptPlan:
         return self._state.runtime.plan(item.plan, item.key, env)

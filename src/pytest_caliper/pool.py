@@ -61,10 +61,11 @@ class Pool(Generic[T]):
                 self._queue.append(job)
             self._fill()
 
-    def result(self, key: Hashable) -> T:
+    def result(self, key: Hashable, meanwhile: Callable[[], object] = bool) -> T:
         """Wait for a submitted job. Raises what it raised, or Stopped when it never began.
 
-        A job whose turn has come begins even while the pool is paused.
+        A job whose turn has come begins even while the pool is paused. `meanwhile` is called every half second; what it raises
+        ends the waiting.
         """
         with self._changed:
             while key not in self._results:
@@ -74,6 +75,7 @@ class Pool(Generic[T]):
                 if queued is not None and self._may_begin(queued):
                     self._queue.remove(queued)
                     self._begin(queued)
+                meanwhile()
                 self._changed.wait(0.5)  # in slices, so that Ctrl-C is seen at once everywhere
             value, error = self._results.pop(key)
         if error is not None:

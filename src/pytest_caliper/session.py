@@ -79,9 +79,9 @@ class Session:
             try:
                 run.journal = Journal.create(plan.results, self.session_id.run_name(plan.spec.path), self._contract(run))
             except OSError as error:
-                why = error.strerror or error
                 lost.append(
-                    f"{self._shown(plan.spec.path)}: results cannot be kept in {plan.results} ({why}): make it writable, "
+                    f"{self._shown(plan.spec.path)}: results cannot be kept in {plan.results} ({error.strerror or error}): "
+                    "make it writable, or name another place with --caliper-results"
                 )
         if lost:
             for run in self._specs.values():

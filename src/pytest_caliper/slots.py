@@ -23,6 +23,8 @@ def held(directory: Path, name: str, places: int, cancelled: Callable[[], bool])
     """
     import fcntl
 
+    if cancelled():
+        raise Cancelled
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with ExitStack() as opened:
         files = [opened.enter_context(open(directory / f"{name}-{n}", "ab")) for n in range(places)]

@@ -465,3 +465,14 @@ def test_a_file_that_vanishes_while_it_is_looked_at(work: Path, monkeypatch: pyt
 
     monkeypatch.setattr("pytest_caliper.attempt.changes.read_regular", racing)
     assert told(changed_files(before, work)) == [("b.txt", "added", None)]
+
+
+def test_what_lies_behind_a_link_in_the_place_of_work_is_not_the_attempts(work: Path, tmp_path: Path) -> None:
+    """An agent that replaces `work/` must not bring files of the user's into the run file and the cassette."""
+    put(work / "mine", "x")
+    before = snapshot(work)
+    put(tmp_path / "outside/secret", "not the attempt's")
+    shutil.rmtree(work)
+    work.symlink_to(tmp_path / "outside")
+    assert [(file.path, file.change, file.text) for file in changed_files(before, work)] == [("mine", "deleted", None)]
+    assert [(effect.path, effect.data) for effect in file_effects(before, work)] == [("mine", None)]

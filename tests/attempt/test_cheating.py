@@ -502,3 +502,30 @@ def test_a_command_that_reads_is_found_behind_any_complete_command(text: str) ->
 )
 def test_deep_and_broken_nesting_ends(source: str) -> None:
     parse(source)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls {specs} | while read f; do cat {specs}/$f; done",
+        'for f in $(ls {specs}); do head -5 "{specs}/${f}"; done',
+        "cd {specs}; for f in $(ls); do cat $f; done",
+        "for x in a b; do cat {specs}/$x.eval.yaml; done",
+    ],
+)
+def test_a_variable_whose_value_is_not_known_may_be_any_name(world: World, command: str) -> None:
+    assert world.evidence(bash(world.fill(command)))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "for f in $(ls); do cat $f; done",
+        "ls {specs}/$f",
+        'cat "$HOME/$f" "{work}/$f" $f/demo.eval.yaml',
+        "echo $f > notes; mkdir -p $DIR/results",
+        "grep -r x {work}/$f",
+    ],
+)
+def test_a_variable_whose_value_is_not_known_accuses_nobody_elsewhere(world: World, command: str) -> None:
+    assert not world.evidence(bash(world.fill(command)))

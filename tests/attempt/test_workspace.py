@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_caliper.attempt.workspace import PREFIX, create, remove, session_root
+from pytest_caliper.attempt.workspace import PREFIX, create, remove, restore, session_root
 from pytest_caliper.contracts import Workspace
 
 
@@ -61,3 +61,27 @@ def test_directories_that_were_closed_are_removed_and_links_are_not_followed(roo
 def test_removing_what_is_gone_is_no_error(root: Path) -> None:
     assert remove(root)
     assert remove(root)
+
+
+@pytest.mark.parametrize("how", ["removed", "file", "link", "dangling", "closed"])
+@pytest.mark.parametrize("which", ["work", "home", "tmp"])
+def test_what_an_agent_did_to_its_directories_is_undone_for_the_cleanup(root: Path, tmp_path: Path, how: str, which: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    workspace = Workspace.at(root / "a")
+    create(workspace)
+    place: Path = getattr(workspace, which)
+    if how == "closed":
+        place.chmod(0o000)
+    else:
+        place.rmdir()
+    if how == "file":
+        place.write_text("x")
+    elif how in ("link", "dangling"):
+        place.symlink_to(outside if how == "link" else tmp_path / "nowhere")
+    restore(workspace)
+    assert stat.S_IMODE(place.lstat().st_mode) == 0o700
+    assert stat.S_ISDIR(place.lstat().st_mode)
+    assert list(place.iterdir()) == []
+    assert (outside / "kept").exists()

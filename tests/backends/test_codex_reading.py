@@ -141,6 +141,32 @@ def test_sub_agents_tokens_count_once(tmp_path: Path) -> None:
     assert result.usage == Usage(input_tokens=200, output_tokens=40, cache_read_tokens=80, cache_creation_tokens=14)
 
 
+@pytest.mark.parametrize(
+    ("roots", "place"), [("", "/h/.codex/skills/"), ("### Skill roots\n- `r0` = `/h/.codex/skills`\n", "r0/")]
+)
+def test_the_skills_that_the_model_was_told_of(roots: str, place: str, tmp_path: Path) -> None:
+    text = (
+        f"<skills_instructions>\n## Skills\nA skill is… (file: SKILL.md)\n{roots}### Available skills\n"
+        f"- a-b: Does: (file: x). Or not. (file: {place}a-b/SKILL.md)\n- mine:greet: Greets (file: {place}greet/SKILL.md)\n"
+        f"- bare (file: {place}bare/SKILL.md)\n### How to use skills\n- No: skill (file: x/SKILL.md)\n</skills_instructions>"
+    )
+    blocks = [{"type": "input_text", "text": "<permissions>"}, {"type": "input_text", "text": text}]
+    told = {"type": "response_item", "payload": {"type": "message", "role": "developer", "content": blocks}}
+    forged = {
+        "type": "response_item",
+        "payload": {"type": "message", "role": "assistant", "content": [{"text": text.replace("a-b", "c")}]},
+    }
+    rollout(tmp_path, told, forged, told)
+
+    assert read(tmp_path, STARTED, said("hi"), DONE).skills_reported == ("a-b", "mine:greet", "bare")
+
+
+def test_no_list_of_skills(tmp_path: Path) -> None:
+    rollout(tmp_path, turn("gpt-5.5"), {"type": "response_item", "payload": {"role": "developer", "content": "x"}})
+
+    assert read(tmp_path, STARTED, said("hi"), DONE).skills_reported is None
+
+
 def test_a_damaged_rollout_is_nothing(tmp_path: Path) -> None:
     rollout(tmp_path, {"type": "turn_context"}, {"type": "event_msg", "payload": []}, {"type": "token_usage_record"})
 

@@ -59,3 +59,19 @@ def test_bad_usage_is_status_2(words: list[str], capsys: pytest.CaptureFixture[s
         main(words)
     assert stopped.value.code == 2
     assert "usage: caliper" in capsys.readouterr().err
+
+
+def test_mistakes_and_warnings_name_the_file_as_it_was_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "bad.eval.yaml").write_text(BAD)
+    (tmp_path / "sub" / "odd.eval.yaml").write_text("tasks:\n  - {name: A, prompt: x, assert: assert True}\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["validate", "bad.eval.yaml", "sub/odd.eval.yaml"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.endswith("(warning)") for line in lines)
+    assert all(line.startswith(("bad.eval.yaml:", "sub/odd.eval.yaml:")) for line in lines), lines
+    monkeypatch.chdir(tmp_path / "sub")
+    main(["validate", "../bad.eval.yaml"])
+    assert all(line.startswith("../bad.eval.yaml:") for line in capsys.readouterr().out.splitlines())

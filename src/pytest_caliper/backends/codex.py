@@ -106,7 +106,7 @@ class Codex:
         return codex_reading.read_agent(raw, plan, workspace)
 
     def judge_command(self, request: JudgeRequest, engine: Engine, env: Mapping[str, str], home: Path, cli: CliInfo) -> Command:
-        """One question without skills, servers or the user's instructions, in a read-only sandbox; the prompt goes in on stdin."""
+        """One question without skills, servers or user instructions, in a read-only sandbox; the prompt goes in on stdin."""
         place = Workspace.at(home)
         for directory in (place.home, place.work, place.tmp):
             directory.mkdir(parents=True)

@@ -111,7 +111,8 @@ def _remedy(text: str, status: int | None) -> str | None:
         return _BILLING
     if text.startswith("To use Codex with your ChatGPT plan"):
         return _PLAN
-    return _MODEL if status in (None, 400, 404) and _UNKNOWN_MODEL.search(text) else None
+    about_model = status in (None, 400, 404) and not _TRANSIENT.match(text) and _UNKNOWN_MODEL.search(text)
+    return _MODEL if about_model else None
 
 
 def _provider_words(message: str) -> str:

@@ -91,7 +91,7 @@ class CodexLogin:
                 f"Codex's provider {self.provider!r} takes its key from {variable}, which is not set: "
                 "export it, or choose another provider in config.toml (`codex login` is for OpenAI's own)"
             )
-        if self.provider != _OPENAI and not self.table.get("requires_openai_auth"):
+        if _has_own_key(self.table) or (self.provider != _OPENAI and not self.table.get("requires_openai_auth")):
             return None
         if any(self.environment.get(name) for name in _KEY_VARIABLES):
             return None
@@ -138,8 +138,8 @@ def read_login(env: Mapping[str, str]) -> CodexLogin:
     on_aws = provider == _BEDROCK or "aws" in table
     if on_aws:
         environment |= _aws_environment(env)
-    auth = None
-    if not any(environment.get(name) for name in _KEY_VARIABLES):
+    auth: dict[str, Any] = {}
+    if not _has_own_key(table) and not any(environment.get(name) for name in _KEY_VARIABLES):
         auth = _without_refresh(read_object(directory / "auth.json", "log in again with `codex login`"))
         if not auth and (key := env.get("OPENAI_API_KEY", "").strip()) and config.get("forced_login_method") != "chatgpt":
             environment["CODEX_API_KEY"] = key
@@ -198,6 +198,11 @@ def _limited(table: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, Any]
         arguments = [f"HOME={host_home(env)}", command, *_texts(auth.get("args"))]
         out["auth"] = {**auth, "command": "/usr/bin/env", "args": arguments}
     return out
+
+
+def _has_own_key(table: Mapping[str, Any]) -> bool:
+    """Whether a provider's table says where its key comes from: the user's OpenAI login is not for it then."""
+    return any(table.get(name) for name in ("env_key", "experimental_bearer_token", "auth", "aws"))
 
 
 def _named_variables(table: Mapping[str, Any]) -> Iterable[str]:

@@ -23,8 +23,8 @@ _ANSWER_CHARACTERS = 1_000_000
 def read_agent(raw: RawOutput, plan: AttemptPlan, workspace: Workspace, *, bounds: Bounds | None = None) -> HarnessResult:
     """The attempt's result: finished with `turn.completed`, failed by `turn.failed`. `duration_s` and `cli_version` are `raw`'s.
 
-    Codex lists neither its skills nor its servers. It reports usage on none of the signals that stop it; what its rollout in the
-    attempt's home holds by then counts.
+    Its stream names neither its model, its skills nor its servers, and on none of the signals that stop it does it print usage:
+    what the rollout in the attempt's home holds by then counts.
     """
     stream = read_stream(raw.stdout, SkillWatch(plan.skills, plan.task.prompt), bounds=bounds)
     rollouts = read_rollouts(codex_home(workspace), stream.thread)
@@ -42,6 +42,7 @@ def read_agent(raw: RawOutput, plan: AttemptPlan, workspace: Workspace, *, bound
         timed_out=raw.cause == "timeout" and not stream.completed,
         duration_s=raw.duration_s,
         cli_version=raw.cli_version,
+        skills_reported=rollouts.skills,
         skills_used=stream.skills.used,
         transcript_truncated=stream.transcript.truncated or stream.faults.too_long > 0 or len(answer) > _ANSWER_CHARACTERS,
     )
