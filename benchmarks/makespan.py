@@ -1,8 +1,8 @@
 """How close a run comes to the shortest time that its attempts allow: `python benchmarks/makespan.py [workers …]`.
 
-Attempts sleep for heavy-tailed times (log-normal, sigma 1.3, mean 0.6 s, at most 6 s), each with one assert. Printed per
-number of workers: the bound max(longest, sum / workers), the wall time of the whole pytest process, and their ratio, without and with the
-durations of an earlier run to order by. Both are measured in the same call; compare within one call only.
+Attempts sleep for heavy-tailed times (log-normal, sigma 1.3, mean 0.6 s, at most 6 s), each with one assert. Printed per number
+of workers: the bound max(longest, sum / workers), the wall time of the whole pytest process, and their ratio, without and with
+the durations of an earlier run to order by. Both are measured in the same call; compare within one call only.
 """
 
 from __future__ import annotations

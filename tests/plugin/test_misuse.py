@@ -261,8 +261,7 @@ OVERRIDES = {
 }
 
 
-@pytest.mark.parametrize("extra", [(), ("-n2",)], ids=["one process", "two workers"])
-@pytest.mark.parametrize("scope", ["function", "class", "module", "package", "session"])
+@pytest.mark.parametrize(("scope", "extra"), [("function", ()), ("module", ()), ("session", ()), ("session", ("-n2",))])
 @pytest.mark.parametrize("fixture", OVERRIDES)
 def test_an_override_counts_for_every_attempt_whatever_its_scope(project, fixture, scope, extra):
     conftest(

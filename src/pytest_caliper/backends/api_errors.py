@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_caliper.backends.api_vendors import Vendor
+from pytest_caliper.backends.failure import Failure
 from pytest_caliper.backends.transcript import one_line
 
 EXTRA = "pytest-caliper[api]"
@@ -16,16 +16,6 @@ _CREDIT_TEXT = "Your credit balance is too low"
 _CAP_TEXT = "You have reached your specified"
 """`... API usage limits`, `... workspace API usage limits`: the same."""
 _MODEL = frozenset({"model_not_found", "not_found_error"})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
-    """One line on what failed, and the remedy when every later attempt would fail the same way."""
-
-    error: str
-    fatal: str | None = None
-    transient: bool = False
-    """True for what may pass by itself: throttling, overload, a lost connection."""
 
 
 def reported_failure(error: Mapping[str, Any], vendor: Vendor) -> Failure:

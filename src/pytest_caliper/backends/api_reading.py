@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_caliper.backends.api_errors import Failure, reported_failure, silent_failure
+from pytest_caliper.backends.api_errors import reported_failure, silent_failure
 from pytest_caliper.backends.api_vendors import Vendor
+from pytest_caliper.backends.failure import Failure
 from pytest_caliper.backends.jsonl import LineFaults, json_objects
 from pytest_caliper.backends.transcript import Transcript, cut, plain
 from pytest_caliper.contracts import HarnessResult, JudgeReply, RawOutput

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +21,7 @@ from pytest_caliper.backends.claude_home import (
 )
 from pytest_caliper.backends.customizations import Customization
 from pytest_caliper.backends.environment import base_environment, host_home
+from pytest_caliper.backends.finding import Wanted, find_cli
 from pytest_caliper.backends.install import install_skill
 from pytest_caliper.backends.mcp import ResolvedServer, resolve_server
 from pytest_caliper.backends.private_files import write_object
@@ -43,12 +40,18 @@ from pytest_caliper.contracts import (
 )
 from pytest_caliper.spec.model import McpServer
 
-OLDEST = (2, 1, 0)
+WANTED = Wanted(
+    title="Claude Code",
+    program="claude",
+    variable="CLAUDE_CLI_PATH",
+    oldest=(2, 1, 0),  # 2.1.197, which npm gives to users of Node 20, is the oldest that was tried
+    install="npm install -g @anthropic-ai/claude-code",
+    update="claude update",
+    environment={"DISABLE_AUTOUPDATER": "1"},
+)
 """Older versions lack `--no-session-persistence`, `--json-schema` or the discovery of skills."""
-
-_INSTALL = "install it with `npm install -g @anthropic-ai/claude-code`, or name the binary in CLAUDE_CLI_PATH"
 _MAX_RETRIES = 2
-"""The CLI's own 10 tries take 3 minutes when a rate limit persists (measured); the attempt is repeated elsewhere, not there."""
+"""The CLI's own 10 tries take 3 minutes when a rate limit persists (measured); the harness tries again by itself."""
 
 
 class ClaudeCode:
@@ -64,15 +67,7 @@ class ClaudeCode:
 
     def find(self, env: Mapping[str, str]) -> CliInfo:
         """The `claude` of CLAUDE_CLI_PATH, else of PATH. Raises EngineError: not there, does not start, or too old."""
-        path = _binary(env)
-        printed = _version_output(path, env)
-        match = re.search(r"(\d+)\.(\d+)\.(\d+)\S*", printed)
-        if match is None:
-            raise EngineError(f"{path} --version printed no version: is it Claude Code? Otherwise {_INSTALL}")
-        if tuple(map(int, match.groups())) < OLDEST:
-            floor = ".".join(map(str, OLDEST))
-            raise EngineError(f"Claude Code {match[0]} ({path}) is too old, {floor} is needed: update it with `claude update`")
-        return CliInfo(path=path, version=match[0])
+        return find_cli(WANTED, env)
 
     def check(self, engine: Engine, env: Mapping[str, str]) -> None:  # noqa: ARG002
         """Raises EngineError when no key, login or provider is found, or the login has expired."""
@@ -146,44 +141,6 @@ class ClaudeCode:
 
     def _login(self, env: Mapping[str, str]) -> ClaudeLogin:
         return read_login(env, keychain=self._keychain)
-
-
-def _binary(env: Mapping[str, str]) -> Path:
-    forced = env.get("CLAUDE_CLI_PATH")
-    if forced:
-        path = Path(forced).expanduser()
-        if not path.is_file() or not os.access(path, os.X_OK):
-            raise EngineError(f"CLAUDE_CLI_PATH is {forced}, which is no executable file: correct it, or unset it to use PATH")
-        return path.absolute()
-    found = shutil.which("claude", path=env.get("PATH") or os.defpath)
-    if found is None:
-        raise EngineError(f"Claude Code is not installed: there is no `claude` on PATH: {_INSTALL}")
-    return Path(found).absolute()
-
-
-def _version_output(path: Path, env: Mapping[str, str]) -> str:
-    """What `--version` prints, asked in a home of its own so that nothing of the user's is read or written."""
-    with tempfile.TemporaryDirectory(prefix="caliper-version-", ignore_cleanup_errors=True) as directory:
-        place = Workspace.at(Path(directory))
-        for needed in (place.home, place.work, place.tmp):
-            needed.mkdir()
-        environment = base_environment(env, place) | {"DISABLE_AUTOUPDATER": "1"}
-        try:
-            done = subprocess.run(
-                (str(path), "--version"),
-                cwd=place.work,
-                env=environment,
-                capture_output=True,
-                stdin=subprocess.DEVNULL,
-                timeout=60,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise EngineError(f"{path} does not start ({error}): {_INSTALL}") from error
-    if done.returncode != 0:
-        words = done.stderr.decode("utf-8", "replace").split("\n", 1)[0]
-        raise EngineError(f"{path} --version failed with exit code {done.returncode} ({words}): {_INSTALL}")
-    return done.stdout.decode("utf-8", "replace")
 
 
 def _claude_environment(login: ClaudeLogin, env: Mapping[str, str]) -> dict[str, str]:

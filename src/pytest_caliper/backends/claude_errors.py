@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from pytest_caliper.backends.failure import Failure
 from pytest_caliper.backends.transcript import one_line
 
 LOGIN_REMEDY = (
@@ -26,16 +26,6 @@ _STATUS_WORDS = {401: "authentication_failed", 403: "authentication_failed", 404
 _TRANSIENT = frozenset({"rate_limit", "server_error", "overloaded"})
 """`server_error` is also what Claude Code calls a connection that was lost (recorded)."""
 _UNKNOWN_OPTION = re.compile(r"error: unknown option '([^']+)'")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
-    """One line on what failed, and the remedy when every later attempt would fail the same way."""
-
-    error: str
-    fatal: str | None = None
-    transient: bool = False
-    """True for what may pass by itself: throttling, overload, a lost connection."""
 
 
 def reported_failure(

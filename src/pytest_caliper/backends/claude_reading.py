@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_caliper.backends.claude_errors import Failure, pending_failure, reported_failure, silent_failure
+from pytest_caliper.backends.claude_errors import pending_failure, reported_failure, silent_failure
 from pytest_caliper.backends.claude_stream import ClaudeStream, main_model, read_stream, read_usage
+from pytest_caliper.backends.failure import Failure
 from pytest_caliper.backends.jsonl import LineFaults, json_objects
 from pytest_caliper.backends.transcript import Bounds, cut, plain
 from pytest_caliper.contracts import AttemptPlan, HarnessResult, JudgeReply, RawOutput

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from pytest_caliper.backends.failure import Failure
 from pytest_caliper.backends.transcript import one_line
 
 INSTALL = "npm install -g @openai/codex"
@@ -43,15 +43,6 @@ _SERVERS = re.compile(r"required MCP servers failed to initialize: (.*)")
 _TYPE_NAMES = re.compile(r" \[codex_\w+::\S+?\](?= error)")
 _UNAUTHORIZED = re.compile(r"HTTP 401|Auth required|OAuth|mcp login", re.IGNORECASE)
 _NOISE = re.compile(r"^(WARNING: proceeding|warning: |Reading (additional input|prompt) from stdin|\d{4}-\d\d-\d\dT\S+ +[A-Z]+ )")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
-    """One line on what failed, the remedy when every later attempt would fail the same way, and whether it may pass by itself."""
-
-    error: str
-    fatal: str | None = None
-    transient: bool = False
 
 
 def turn_failure(message: str) -> Failure:

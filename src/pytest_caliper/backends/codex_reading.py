@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_caliper.backends.codex_errors import Failure, pending_failure, silent_failure, turn_failure
+from pytest_caliper.backends.codex_errors import pending_failure, silent_failure, turn_failure
 from pytest_caliper.backends.codex_home import codex_home
 from pytest_caliper.backends.codex_rollout import Rollouts, read_rollouts
 from pytest_caliper.backends.codex_skills import SkillWatch
 from pytest_caliper.backends.codex_stream import CodexStream, read_stream
 from pytest_caliper.backends.codex_usage import usage_of
+from pytest_caliper.backends.failure import Failure
 from pytest_caliper.backends.jsonl import parse_json
 from pytest_caliper.backends.transcript import Bounds, cut, plain
 from pytest_caliper.contracts import AttemptPlan, HarnessResult, JudgeReply, RawOutput, Workspace

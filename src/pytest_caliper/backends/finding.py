@@ -31,7 +31,8 @@ class Wanted:
     oldest: tuple[int, int, int]
     """The first version that will do."""
     install: str
-    """The command that installs it, and updates it."""
+    """The command that installs it, and updates it unless there is another one."""
+    update: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     """What it must be told so that asking for its version does nothing else."""
     explain: Callable[[str], str | None] = lambda stderr: None  # noqa: ARG005
@@ -46,8 +47,8 @@ def find_cli(wanted: Wanted, env: Mapping[str, str]) -> CliInfo:
     if match is None:
         raise EngineError(f"{path} --version printed no version: is it {wanted.title}? Otherwise {_remedy(wanted)}")
     if tuple(map(int, match.groups())) < wanted.oldest:
-        floor = ".".join(map(str, wanted.oldest))
-        raise EngineError(f"{wanted.title} {match[0]} ({path}) is too old, {floor} is needed: update it with `{wanted.install}`")
+        floor, update = ".".join(map(str, wanted.oldest)), wanted.update or wanted.install
+        raise EngineError(f"{wanted.title} {match[0]} ({path}) is too old, {floor} is needed: update it with `{update}`")
     return CliInfo(path=path, version=match[0])
 
 

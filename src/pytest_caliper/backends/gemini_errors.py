@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from pytest_caliper.backends.failure import Failure
 from pytest_caliper.backends.gemini_home import LOGIN_REMEDY
 from pytest_caliper.backends.transcript import one_line
 
@@ -33,15 +33,6 @@ _UNKNOWN_OPTION = re.compile(r"^Unknown arguments?: (.+)$", re.MULTILINE)
 _NOISE = re.compile(
     r"^(YOLO mode is enabled|Warning: |Ripgrep is not available|\[STARTUP\]|Approval mode overridden|Loaded cached|\(node:)"
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
-    """One line on what failed, the remedy when every later attempt would fail the same way, and whether it may pass by itself."""
-
-    error: str
-    fatal: str | None = None
-    transient: bool = False
 
 
 def reported_failure(result: Mapping[str, Any], *, warning: str | None, exit_code: int, stderr: str) -> Failure | None:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_caliper.backends.gemini_errors import Failure, classified, reported_failure, silent_failure
+from pytest_caliper.backends.failure import Failure
+from pytest_caliper.backends.gemini_errors import classified, reported_failure, silent_failure
 from pytest_caliper.backends.gemini_stream import GeminiStream, concrete_model, read_stream, read_usage
 from pytest_caliper.backends.jsonl import parse_json
 from pytest_caliper.backends.transcript import Bounds, cut, plain

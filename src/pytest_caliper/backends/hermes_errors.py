@@ -8,8 +8,8 @@ and says nothing here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from pytest_caliper.backends.failure import Failure
 from pytest_caliper.backends.transcript import one_line
 
 LOGIN_REMEDY = "run `hermes model` to choose a provider and log in, or correct its key in ~/.hermes/.env"
@@ -33,15 +33,6 @@ _PASSING = re.compile(
     re.I,
 )
 _UNKNOWN_OPTION = re.compile(r"unrecognized arguments: (\S+)")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
-    """One line on what failed, the remedy when every later attempt would fail the same way, and whether it may pass by itself."""
-
-    error: str
-    fatal: str | None = None
-    transient: bool = False
 
 
 def told_failure(text: str) -> Failure:

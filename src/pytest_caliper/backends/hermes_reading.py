@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_caliper.backends.hermes_errors import Failure, silent_failure, told_failure
+from pytest_caliper.backends.failure import Failure
+from pytest_caliper.backends.hermes_errors import silent_failure, told_failure
 from pytest_caliper.backends.jsonl import LineFaults, json_objects
 from pytest_caliper.backends.transcript import Bounds, Transcript, cut, plain
 from pytest_caliper.contracts import HarnessResult, JudgeReply, RawOutput

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pytest_caliper.backends.failure import Failure
 from pytest_caliper.backends.jsonl import parse_json
 from pytest_caliper.backends.transcript import one_line
 
@@ -27,15 +27,6 @@ _CONNECTION = re.compile(
 )
 _ENTRY = re.compile(r"^timestamp=(\S+) level=(\w+) .*$", re.MULTILINE)
 _FIELD = re.compile(r'([\w.]+)=("(?:[^"\\]|\\.)*"|\S*)')
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
-    """One line on what failed, the remedy when every later attempt would fail the same way, and whether it may pass by itself."""
-
-    error: str
-    fatal: str | None = None
-    transient: bool = False
 
 
 def reported_failure(error: Mapping[str, Any], *, stderr: str, model: str | None) -> Failure:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_caliper.backends.opencode_errors import Failure, broken_servers, pending_failure, reported_failure, silent_failure
+from pytest_caliper.backends.failure import Failure
+from pytest_caliper.backends.opencode_errors import broken_servers, pending_failure, reported_failure, silent_failure
 from pytest_caliper.backends.opencode_stream import OpenCodeStream, read_stream
 from pytest_caliper.backends.transcript import Bounds, cut, plain
 from pytest_caliper.contracts import AttemptPlan, HarnessResult, JudgeReply, RawOutput

@@ -7,8 +7,8 @@ what it could not even send on standard error. The agent's words never decide.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from pytest_caliper.backends.failure import Failure
 from pytest_caliper.backends.transcript import one_line
 
 LOGIN_REMEDY = (
@@ -44,15 +44,6 @@ _PASSES = re.compile(
     re.IGNORECASE,
 )
 _NODE = re.compile(r"enableCompileCache|SyntaxError|ERR_[A-Z_]+|requires Node")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
-    """One line on what failed, the remedy when every later attempt would fail the same way, and whether it may pass by itself."""
-
-    error: str
-    fatal: str | None = None
-    transient: bool = False
 
 
 def reported_failure(message: str, *, retried: bool = False) -> Failure:

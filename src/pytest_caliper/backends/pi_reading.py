@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_caliper.backends.pi_errors import Failure, pending_failure, reported_failure, silent_failure
+from pytest_caliper.backends.failure import Failure
+from pytest_caliper.backends.pi_errors import pending_failure, reported_failure, silent_failure
 from pytest_caliper.backends.pi_mcp import namespace, server_of
 from pytest_caliper.backends.pi_stream import PiStream, ToolCall, read_stream
 from pytest_caliper.backends.transcript import Bounds, cut, plain
