@@ -20,7 +20,7 @@ from pytest_caliper.spec.names import node_name
 from pytest_caliper.state import RECORD, state_of
 
 if TYPE_CHECKING:
-    from pytest_caliper.planning import SpecPlan
+    from pytest_caliper.running.planning import SpecPlan
 
 
 class AttemptFailed(AssertionError):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_caliper.process.interrupts import uninterrupted
 from pytest_caliper.state import STATE, UNOPENED, State
 
 
@@ -19,7 +20,7 @@ def finish(session: pytest.Session, state: State) -> None:
         return
     state.close()
     state.session.problems += state.unkept
-    state.session.finish()
+    uninterrupted(state.session.finish)
     if state.session.problems and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -70,7 +70,7 @@ def pytest_caliper_specs_come_last(config: pytest.Config, items: list[pytest.Ite
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     if STATE not in session.config.stash:
         return (yield)
-    from pytest_caliper.loop import attempts
+    from pytest_caliper.running.loop import attempts
 
     with attempts(session):
         return (yield)
@@ -138,7 +138,15 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, Any] 
     return status(report, outcome)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
+    try:
+        return (yield)
+    finally:  # Ctrl-C while xdist ends its workers, or a hook that raises, must not cost a run that is complete
+        _finish(session)
+
+
+def _finish(session: pytest.Session) -> None:
     state = session.config.stash.get(STATE, None)
     if worker_input(session.config) is not None:
         unopened = session.config.stash[UNOPENED]
@@ -179,6 +187,6 @@ def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
     if any(spec_part(nodeid) is not None for nodeid in ids):
-        from pytest_caliper.loop import controller_saw
+        from pytest_caliper.running.loop import controller_saw
 
         controller_saw(node.config, ids)

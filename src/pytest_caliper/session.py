@@ -25,7 +25,7 @@ from pytest_caliper.spec.model import Task
 
 if TYPE_CHECKING:
     from pytest_caliper.options import Settings
-    from pytest_caliper.planning import SessionId, SpecPlan
+    from pytest_caliper.running.planning import SessionId, SpecPlan
 
 
 @dataclass(kw_only=True, slots=True)

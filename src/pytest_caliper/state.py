@@ -18,13 +18,13 @@ import pytest
 from pytest_caliper.options import Settings, opted_in
 
 if TYPE_CHECKING:
-    from pytest_caliper.ahead import Ahead
     from pytest_caliper.collection import AttemptItem
     from pytest_caliper.contracts import Backend, Harness, Judge, Workspace
-    from pytest_caliper.heartbeat import Heartbeat
-    from pytest_caliper.planning import SessionId, SpecPlan
+    from pytest_caliper.running.ahead import Ahead
+    from pytest_caliper.running.heartbeat import Heartbeat
+    from pytest_caliper.running.planning import SessionId, SpecPlan
+    from pytest_caliper.running.runtime import Runtime
     from pytest_caliper.runs.records import AttemptRecord
-    from pytest_caliper.runtime import Runtime
     from pytest_caliper.session import Session
 
 SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
@@ -63,7 +63,7 @@ class State:
 
     def open_spec(self, path: Path) -> SpecPlan:
         """The spec with its skills, loaded once per process. Raises SpecError."""
-        from pytest_caliper.planning import SpecPlan
+        from pytest_caliper.running.planning import SpecPlan
 
         if path not in self.specs:
             self.specs[path] = SpecPlan.open(path, self.settings, self.config.rootpath)
@@ -83,7 +83,7 @@ class State:
     def runtime(self) -> Runtime:
         """What attempts of this process share; made on first use, in the main thread at a clean moment."""
         if self._runtime is None:
-            from pytest_caliper.runtime import Runtime
+            from pytest_caliper.running.runtime import Runtime
 
             self._runtime = Runtime(self.settings, self.session_id, self.backends, dict(os.environ), self.worker)
         return self._runtime
@@ -129,7 +129,7 @@ _SESSION_ID: pytest.StashKey[SessionId] = pytest.StashKey()
 
 def session_id_of(config: pytest.Config) -> SessionId:
     """The session's identity: made by the controller, handed to xdist workers."""
-    from pytest_caliper.planning import SessionId
+    from pytest_caliper.running.planning import SessionId
 
     if _SESSION_ID not in config.stash:
         said = worker_input(config)

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from pytest_caliper import heartbeat
-from pytest_caliper.heartbeat import Heartbeat, line
+from pytest_caliper.running import heartbeat
+from pytest_caliper.running.heartbeat import Heartbeat, line
 
 
 def test_the_line_names_the_longest():
@@ -47,7 +47,7 @@ def test_it_is_silent_while_nothing_runs(capfd):
 def test_a_silent_run_says_what_it_waits_for(project, monkeypatch, extra):
     project.makeconftest(
         (project.path / "conftest.py").read_text()
-        + "\nimport pytest_caliper.heartbeat\npytest_caliper.heartbeat.INTERVAL_S = 0.3\n"
+        + "\nimport pytest_caliper.running.heartbeat\npytest_caliper.running.heartbeat.INTERVAL_S = 0.3\n"
     )
     # It ends when the heartbeat was seen, so the test waits for nothing but that.
     seen = project.path / "seen"

@@ -416,6 +416,17 @@ def test_a_killed_controller_of_workers_leaves_no_process_and_no_directory(proje
     wait_for(lambda: not temporaries(temporary))
 
 
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "RuntimeError('x')"])
+def test_what_breaks_the_end_of_the_session_does_not_cost_the_run(project, error):
+    conftest(project, f"def pytest_sessionfinish():\n    raise {error}\n")
+    project.spec(ONE)
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2")
+    assert result.ret != 0
+    (run,) = runs_of(project)
+    assert len(run["task_results"][0]["attempts"]) == 2
+    assert not run["run"]["interrupted"]
+
+
 def test_ctrl_c_in_a_cleanup_keeps_what_the_attempt_came_to(project):
     project.spec(
         f"""

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pytest_caliper.pool import Pool, Stopped
+from pytest_caliper.running.pool import Pool, Stopped
 
 
 class Job:

@@ -31,13 +31,13 @@ from pytest_caliper.contracts import (
 from pytest_caliper.judging.assert_client import AssertRunner
 from pytest_caliper.judging.judge import StandardJudge
 from pytest_caliper.process import Processes
+from pytest_caliper.running.slots import held
 from pytest_caliper.runs.records import AttemptKey, AttemptRecord
-from pytest_caliper.slots import held
 from pytest_caliper.spec.env_refs import references
 
 if TYPE_CHECKING:
     from pytest_caliper.options import Settings
-    from pytest_caliper.planning import SessionId, SpecPlan
+    from pytest_caliper.running.planning import SessionId, SpecPlan
 
 
 class FoundClis(Mapping[str, CliInfo]):

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_caliper.ahead import Ahead, is_replaced
 from pytest_caliper.attempt.redaction import Redactor
 from pytest_caliper.collection import AttemptItem
 from pytest_caliper.contracts import Engine, EngineError
-from pytest_caliper.heartbeat import Heartbeat
 from pytest_caliper.options import spec_part
-from pytest_caliper.preflight import NOTHING, Unharnessed, check
 from pytest_caliper.reports import Gathering
+from pytest_caliper.running.ahead import Ahead, is_replaced
+from pytest_caliper.running.heartbeat import Heartbeat
+from pytest_caliper.running.preflight import NOTHING, Unharnessed, check
 from pytest_caliper.selection import collected_specs
 from pytest_caliper.spec.env_refs import references
 from pytest_caliper.spec.model import SpecError
@@ -28,7 +28,7 @@ from pytest_caliper.state import HEARTBEAT, State, state_of
 from pytest_caliper.terminal import shows_progress
 
 if TYPE_CHECKING:
-    from pytest_caliper.planning import SpecPlan
+    from pytest_caliper.running.planning import SpecPlan
     from pytest_caliper.runs.records import AttemptKey
 
 

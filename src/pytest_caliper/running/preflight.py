@@ -24,9 +24,9 @@ from pytest_caliper.spec.env_refs import references
 from pytest_caliper.spec.model import McpServer
 
 if TYPE_CHECKING:
-    from pytest_caliper.planning import SpecPlan
+    from pytest_caliper.running.planning import SpecPlan
+    from pytest_caliper.running.runtime import Runtime
     from pytest_caliper.runs.records import AttemptKey
-    from pytest_caliper.runtime import Runtime
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ import pytest
 from pytest_caliper.attempt.workspace import create, remove
 from pytest_caliper.collection import AttemptItem
 from pytest_caliper.contracts import AttemptPlan, Cancelled, Harness, HarnessResult, Judge, Workspace
-from pytest_caliper.pool import Pool, Stopped
+from pytest_caliper.running.pool import Pool, Stopped
 from pytest_caliper.runs.records import AttemptRecord
 
 if TYPE_CHECKING:
