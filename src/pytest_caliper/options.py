@@ -34,10 +34,16 @@ class Option:
         return "caliper_" + self.name.replace("-", "_")
 
 
+MOST = 10_000
+"""No count is larger: a slip of the finger must not order a million attempts."""
+
+
 def whole_number(text: str) -> int:
-    """A number of at least 1. Raises argparse.ArgumentTypeError."""
-    if not re.fullmatch(r"[+-]?\d+", text.strip()) or int(text) < 1:
+    """A number from 1 to `MOST`. Raises argparse.ArgumentTypeError."""
+    if not re.fullmatch(r"[+-]?\d{1,18}", text.strip()) or int(text) < 1:
         raise ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    if int(text) > MOST:
+        raise ArgumentTypeError(f"must be at most {MOST:,}, got {text!r}")
     return int(text)
 
 

@@ -140,7 +140,9 @@ class Session:
         if missing:
             names = ", ".join(dict.fromkeys(_attempt_name(run.plan, key) for key in missing[:3]))
             more = ", …" if len(missing) > 3 else ""
-            self.problems.append(f"{shown}: {len(missing)} of {len(run.expected)} attempts never reported ({names}{more})")
+            kept = sum(key in records for key in missing)
+            ended = f"; {kept} of them had ended and are kept" if kept else ""
+            self.problems.append(f"{shown}: {len(missing)} of {len(run.expected)} attempts never reported ({names}{more}){ended}")
         result = self._build(run, records, interrupted=bool(missing))
         self._find_empty_arms(shown, run, result)
         self.runs.append(self._save(run, result, shown))
@@ -158,7 +160,8 @@ class Session:
         try:
             path = save_run(result, run.plan.results)
         except OSError as error:
-            self.problems.append(f"{shown}: the run could not be saved in {run.plan.results}: {error}")
+            left = "" if run.journal is None else f"; what had ended is in {run.journal.path}"
+            self.problems.append(f"{shown}: the run could not be saved in {run.plan.results}: {error}{left}")
             return result
         if run.journal is not None:
             run.journal.close()

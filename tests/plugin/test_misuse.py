@@ -452,3 +452,28 @@ def test_ctrl_c_in_a_cleanup_keeps_what_the_attempt_came_to(project):
     assert process.returncode == pytest.ExitCode.INTERRUPTED, out.decode()
     (attempt,) = runs_of(project)[0]["task_results"][0]["attempts"]
     assert (attempt["outcome"], attempt["cleanup_error"]) == ("pass", "cleanup was interrupted")
+
+
+def test_a_slip_of_the_finger_orders_nothing(project):
+    project.spec("tasks:\n  - {name: A, prompt: echo a, expect: x}\n")
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=99999999")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*must be at most 10,000*"])
+
+
+def test_dist_each_is_refused_before_anything_is_paid_for(project):
+    project.spec(f"tasks:\n  - {{name: A, prompt: touch {project.path}/paid, expect: x}}\n")
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--dist=each", "--tx=2*popen")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--dist each would pay for every attempt once per worker" in result.stderr.str() + result.stdout.str()
+    assert not (project.path / "paid").exists()
+
+
+def test_a_cassette_that_is_no_file_is_refused(project):
+    project.spec("tasks:\n  - {name: A, prompt: echo a, assert: assert attempt.answer}\n")
+    place = project.path / "demo.cassettes"
+    place.mkdir()
+    (place / "task-001-skill-1.json").symlink_to("/dev/zero")
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--caliper-replay")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*task-001-skill-1.json: not a regular file*"])

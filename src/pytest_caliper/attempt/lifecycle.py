@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -35,7 +35,9 @@ FAULTS = (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception)
 """What harnesses and judges may raise. The last two are no Exceptions, and are nobody's answer to what an attempt came to."""
 
 MAX_OUTPUT = 256 * 1024
-"""Characters of an answer that are kept in a record; the transcript's side file holds its own bounded copy."""
+"""Characters of an answer, and of one text of a transcript, that are kept."""
+MAX_TRANSCRIPT = 16 * 1024 * 1024
+"""Characters of a whole transcript that are kept."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,8 +97,12 @@ class Lifecycle:
     def _keep(self, record: AttemptRecord, transcript: Sequence[Turn], plan: AttemptPlan, workspace: Workspace) -> AttemptRecord:
         """The one place where secrets and private paths leave: the record and the transcript's side file."""
         redactor = self.redactor.for_workspace(workspace)
-        written = write_transcript([redact_turn(turn, redactor) for turn in transcript], plan.transcript_path)
+        # Redacted before it is cut: what is left of a secret at a cut could not be found any more.
+        turns, cut = bounded_turns(redact_turn(turn, redactor) for turn in transcript)
+        written = write_transcript(turns, plan.transcript_path)
         record = redact_record(record, redactor)
+        if cut:
+            record = replace(record, transcript_truncated=True)
         if written:
             record = replace(record, transcript_path=str(plan.transcript_path))
         else:
@@ -227,7 +233,21 @@ class _Course:
         )
 
 
-def _bounded(answer: str) -> str:
-    if len(answer) <= MAX_OUTPUT:
-        return answer
-    return f"{answer[:MAX_OUTPUT]}\n[… {len(answer) - MAX_OUTPUT} characters cut …]"
+def bounded_turns(turns: Iterable[Turn]) -> tuple[list[Turn], bool]:
+    """The turns with every text at most `MAX_OUTPUT` long, and all together `MAX_TRANSCRIPT`. -> (turns, whether any was cut)."""
+    kept: list[Turn] = []
+    room, cut = MAX_TRANSCRIPT, False
+    for turn in turns:
+        short = replace(turn, content=_bounded(turn.content), tool_output=turn.tool_output and _bounded(turn.tool_output))
+        cut |= short != turn
+        room -= len(short.content) + len(short.tool_output or "")
+        if room < 0:
+            return kept, True
+        kept.append(short)
+    return kept, cut
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MAX_OUTPUT:
+        return text
+    return f"{text[:MAX_OUTPUT]}\n[… {len(text) - MAX_OUTPUT} characters cut …]"

@@ -63,6 +63,8 @@ def controller_saw(config: pytest.Config, ids: Sequence[str]) -> None:
     state = state_of(config)
     if state.session is None or state.session.expected or not state.opted_in:
         return
+    if config.getoption("dist", None) == "each":
+        raise pytest.UsageError("--dist each would pay for every attempt once per worker: use --dist load, or leave -n out")
     stack = ExitStack()
     stack.enter_context(terminable())
     gathering = config.pluginmanager.get_plugin("caliper-session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -45,7 +46,10 @@ def write(cassette: Cassette, path: Path) -> None:
 def read(path: Path) -> Cassette:
     """The cassette in a file. Raises FileNotFoundError, and CassetteError when the file is no whole cassette."""
     try:
-        if path.stat().st_size > 2 * MAX_BYTES:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # it comes with a repository: a link to a device would never end
+            raise CassetteError(f"{path}: not a regular file; record it again with --caliper-record")
+        if status.st_size > 2 * MAX_BYTES:
             raise CassetteError(f"{path}: too large for a cassette; record it again with --caliper-record")
         data = json.loads(path.read_bytes())
     except FileNotFoundError:
