@@ -331,3 +331,24 @@ def test_two_spellings_of_one_spec_are_refused(project):
     result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["*demo.eval.yaml:1: demo.eval.yml stands beside it*rename one*"])
+
+
+def test_a_fatal_error_stops_every_worker(project):
+    """Under xdist the controller stops; each worker may end the attempt it has begun and the one it was promised."""
+    project.spec(
+        f"tasks:\n  - {{name: A, prompt: \"echo x >> {project.path}/paid; echo '!fatal log in again: shell-agent login'\", expect: x}}\n"
+    )
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=40", "-n2", "--maxschedchunk=1")
+    assert len((project.path / "paid").read_text().split()) < 20
+    result.stdout.fnmatch_lines(["*log in again: shell-agent login*"])
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+
+
+@pytest.mark.parametrize("number", ["1", "3", "5"])
+def test_judge_votes_must_be_odd(project, number):
+    project.spec("tasks:\n  - {name: A, prompt: echo a, expect: x}\n")
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", f"--caliper-judge-votes={number}")
+    result.assert_outcomes(passed=1)
+    (run,) = read_runs(project.path / "results")
+    assert len(run["task_results"][0]["attempts"][0]["judge_votes"]) == (0 if number == "1" else int(number))
+    assert project.runpytest_subprocess("demo.eval.yaml", "--caliper-judge-votes=2").ret == pytest.ExitCode.USAGE_ERROR
