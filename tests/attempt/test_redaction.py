@@ -208,7 +208,7 @@ def test_tokens_inside_json(kind: str, before: str) -> None:
         "task-001-skill-attempt-that-is-rather-long-2026",
         "risk-assessment-of-a-very-long-name-indeed-2026",
         "sk-learn-compatible-estimators-and-more-of-them",
-        "npm_config_registry=https://registry.npmjs.org/",
+        "npm_config_registry=https://registry.example/",
         "hf_hub_download(repo_id)",
         "pypi-attestations 0.0.1",
         "AKIA and ASIA",
