@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,12 +173,12 @@ TOOL = (Turn(role="tool_use", tool_name="Bash"),)
         (2, {}, 2, [5.0, 20.0], True),
         (9, {}, 2, [5.0, 20.0], False),
         (9, {"transient": False}, 0, [], False),
-        (9, {"transcript": TOOL}, 0, [], False),
+        (1, {"transcript": TOOL}, 1, [5.0], True),
         (9, {"fatal": "log in"}, 0, [], False),
         (9, {"timed_out": True}, 0, [], False),
     ],
 )
-def test_an_agent_that_was_throttled_before_it_did_anything_is_tried_again(
+def test_an_agent_that_was_throttled_is_tried_again(
     tmp_path: Path, times: int, fields: Any, retries: int, waited: list[float], finished: bool
 ) -> None:
     throttled, pauses = cast("Any", Throttled(times, **fields)), []
@@ -201,3 +202,60 @@ def test_a_judge_that_was_throttled_is_asked_again(tmp_path: Path, times: int, f
 
     assert pauses == waited
     assert throttled.asked == len(waited) + 1
+
+
+class HalfWay(Throttled):
+    """Changes the workspace before it is throttled, and says what it finds."""
+
+    def __init__(self, times: int, place: Workspace) -> None:
+        super().__init__(times, transcript=TOOL)
+        self.place, self.found = place, []
+
+    def agent(self, *_: object) -> RawOutput:
+        names = sorted(path.relative_to(self.place.root).as_posix() for path in self.place.work.rglob("*"))
+        self.found.append((names, (self.place.work / "given").read_text()))
+        (self.place.work / "given").write_text("changed")
+        (self.place.work / "made" / "deep").mkdir(parents=True)
+        (self.place.work / "made" / "deep" / "file").write_text("x")
+        (self.place.work / "made").chmod(0o500)
+        return super().agent()
+
+
+def test_what_a_throttled_agent_did_is_undone_before_it_is_tried_again(tmp_path: Path) -> None:
+    place = make_workspace(tmp_path)
+    (place.work / "given").write_text("given")
+    (place.work / "link").symlink_to("given")
+    agent = cast("Any", HalfWay(2, place))
+
+    result = StandardHarness(invoker=agent, backends={"claude-code": agent}, pause=lambda _: None)(make_plan(tmp_path), place)
+
+    assert (result.retries, result.finished) == (2, True)
+    assert agent.found == [(["work/given", "work/link"], "given")] * 3
+    assert (place.work / "link").is_symlink()
+
+
+@pytest.mark.parametrize("what", ["many files", "a pipe", "a linked work"])
+def test_what_cannot_be_undone_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    place = make_workspace(tmp_path)
+    agent = cast("Any", Throttled(9, transcript=TOOL))
+    if what == "many files":
+        monkeypatch.setattr("pytest_caliper.backends.pristine.MAX_FILES", 3)
+        for number in range(4):
+            (place.work / str(number)).write_text("x")
+    elif what == "a pipe":
+        os.mkfifo(place.work / "pipe")
+    else:
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere" / "kept").write_text("x")
+
+        def replaced(*_: object) -> RawOutput:
+            place.work.rmdir()
+            place.work.symlink_to(tmp_path / "elsewhere")
+            return Throttled.agent(agent)
+
+        agent.agent = replaced
+
+    result = StandardHarness(invoker=agent, backends={"claude-code": agent}, pause=lambda _: None)(make_plan(tmp_path), place)
+
+    assert (result.retries, result.finished) == (0, False)
+    assert what != "a linked work" or (tmp_path / "elsewhere" / "kept").exists()

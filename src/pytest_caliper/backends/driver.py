@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_caliper.backends.customizations import carry_customizations
+from pytest_caliper.backends.pristine import keep, restore
 from pytest_caliper.contracts import (
     AttemptPlan,
     Backend,
@@ -112,7 +113,7 @@ class PatientInvoker:
 class StandardHarness:
     """The default `caliper_harness`: runs the plan's backend and reads what it printed.
 
-    An invocation that was throttled before it did anything is tried again, after each of `waits_s`; the record says how often.
+    An invocation that was throttled is tried again, from where set-up ended, after each of `waits_s`; the record says how often.
     """
 
     def __init__(
@@ -132,20 +133,23 @@ class StandardHarness:
     def __call__(self, plan: AttemptPlan, workspace: Workspace) -> HarnessResult:
         """Raises EngineError when the agent cannot be started, Cancelled when the session stops."""
         backend = self._backends[plan.engine.backend]
+        before = keep(workspace) if self._waits_s else None
         retries = 0
         while True:
             raw = self._invoker.agent(backend, plan, workspace)
             result = backend.read_agent(raw, plan, workspace)
-            if retries == len(self._waits_s) or not _may_try_again(result):
+            if retries == len(self._waits_s) or not _may_try_again(result, before, workspace):
                 return replace(result, duration_s=raw.duration_s, cli_version=raw.cli_version, retries=retries)
             self._pause(self._waits_s[retries])
             retries += 1
 
 
-def _may_try_again(result: HarnessResult) -> bool:
-    """Only what failed before the agent touched anything: `work/` must be as set-up left it."""
+def _may_try_again(result: HarnessResult, before: Path | None, workspace: Workspace) -> bool:
+    """Only what may pass, and only where the directories are as set-up left them: what the agent did is undone first."""
+    if not result.transient or result.fatal is not None or result.finished or result.timed_out:
+        return False
     touched = any(turn.role == "tool_use" for turn in result.transcript)
-    return result.transient and result.fatal is None and not (result.finished or result.timed_out or touched)
+    return not touched or (before is not None and restore(before, workspace))
 
 
 def _unused(place: Path) -> Path:
