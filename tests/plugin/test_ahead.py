@@ -340,3 +340,42 @@ def test_what_had_ended_is_kept_when_pytest_is_killed(project):
     assert [record.output for record in records] == ["quick answer"]
     assert header["tasks"].keys() == {"task-001", "task-002"}
     assert Path(records[0].transcript_path).exists()
+
+
+def test_rounds_first_and_the_longest_of_the_last_run_first_in_each(project):
+    log = project.path / "order"
+    conftest(
+        project,
+        f"""
+import shell_agent
+_command = shell_agent.ShellAgent.agent_command
+def _logged(self, plan, workspace, cli):
+    with open({str(log)!r}, "a") as out:
+        out.write(f"{{plan.task.name}}-{{plan.arm}}-{{plan.key.attempt}} ")
+    return _command(self, plan, workspace, cli)
+shell_agent.ShellAgent.agent_command = _logged
+""",
+    )
+    project.spec(
+        """
+        tasks:
+          - {name: Short, prompt: echo a, assert: assert attempt.answer}
+          - {name: Long, prompt: sleep 2; echo a, assert: assert attempt.answer}
+        """
+    )
+    orders = []
+    for _ in range(2):
+        project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-baseline", "--caliper-workers=1")
+        orders.append(log.read_text().split())
+        log.unlink()
+    by_file = [f"{task}-{arm}-{n}" for n in (1, 2) for task in ("Short", "Long") for arm in ("skill", "baseline")]
+    by_time = [f"{task}-{arm}-{n}" for n in (1, 2) for task in ("Long", "Short") for arm in ("skill", "baseline")]
+    assert orders == [by_file, by_time]
+
+
+def test_workers_that_were_asked_for_bound_xdist_too(project):
+    place = project.mkdir("place")
+    pass_env(project)
+    project.spec(ALONE.replace("{dir}", '"$SEEN"'))  # no path in the prompt: nothing but the bound keeps them apart
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=6", "-n2", "--caliper-workers=1", **env(SEEN=place))
+    result.assert_outcomes(passed=6)

@@ -235,7 +235,7 @@ def _expected_seconds(items: list[AttemptItem]) -> dict[tuple[str, str], float]:
         try:
             run = load_run(latest)
         except RunFileError:
-            continue  # only the order of work depends on it; `caliper list` names damaged files
+            continue  # only the order of work depends on it
         names = {task.name: task.task_id for task in plan.spec.tasks}
         for result in run.results if not run.meta.replay else ():
             if result.attempts and result.task_name in names:
