@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_caliper.runs.place import PARTIAL
 
 _RUN_FILE = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(-[\w-]+)?\.json")
+_SECOND = re.compile(r"(.*)-(\d{1,3})")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -35,7 +36,15 @@ def list_runs(directory: Path, *, partial: bool = False) -> tuple[Path, ...]:
     """
     places = (directory, directory / PARTIAL) if partial else (directory,)
     found = [path for place in places if place.is_dir() for path in place.iterdir() if _RUN_FILE.fullmatch(path.name)]
-    return tuple(sorted((path for path in found if path.is_file()), key=lambda path: (path.name[:20], path.name)))
+    return tuple(sorted((path for path in found if path.is_file()), key=run_order))
+
+
+def run_order(path: Path) -> tuple[str, str, int]:
+    """By time, and a file whose name was taken (`…Z-2.json`, `…Z-<id>-2.json`) after the one that took it."""
+    stamp, rest = path.stem[:20], path.stem[20:]
+    if found := _SECOND.fullmatch(rest):
+        return stamp, found[1], int(found[2])
+    return stamp, rest, 1
 
 
 def latest_run(directory: Path) -> Path | None:

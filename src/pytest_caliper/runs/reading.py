@@ -1,18 +1,37 @@
-"""Run files, ours and caliper-eval 0.9's, as data again. Derived numbers in them are not read: the facts are counted anew."""
+"""Run files, ours and caliper-eval's, as data again. Derived numbers in them are not read: the facts are counted anew."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
+from pytest_caliper.runs import older
 from pytest_caliper.runs.document import SCHEMA_VERSION
 from pytest_caliper.runs.errors import RunFileError
 from pytest_caliper.runs.names import latest_run, list_runs, parse_timestamp
-from pytest_caliper.runs.records import Arm, AttemptRecord, Outcome, Run, RunMeta, SkillSnapshot, TaskResult, Turn
+from pytest_caliper.runs.records import (
+    Arm,
+    AttemptKey,
+    AttemptRecord,
+    Bar,
+    BaselineSource,
+    Outcome,
+    Run,
+    RunMeta,
+    SkillSnapshot,
+    TaskResult,
+    Turn,
+    UncheckedAttempt,
+    Usage,
+)
+from pytest_caliper.scoring import BarPolicy
+from pytest_caliper.spec.rates import parse_rate
 
-__all__ = ["RunFileError", "iter_transcript", "latest_run", "list_runs", "load_meta", "load_run"]
+__all__ = ["RunFileError", "iter_transcript", "iter_transcripts", "latest_run", "list_runs", "load_meta", "load_run"]
 
 _OURS = b'{"schema_version": '
 """How our files begin. Only they keep transcripts on lines of their own."""
@@ -38,16 +57,43 @@ def load_meta(path: Path) -> RunMeta:
 
 def iter_transcript(path: Path, arm: Arm, task_id: str, attempt: int) -> Iterator[Turn]:
     """The turns of one attempt, in order; nothing when none were kept. Raises RunFileError, at the first turn asked for."""
+    with _damage(path), open(path, "rb") as source:
+        ours = _is_ours(source.readline())
+        turns = _scan(source, arm, task_id, attempt) if ours else None
+        if turns is None:  # another layout, such as ours after it went through jq
+            turns = _find(_document(path), arm, task_id, attempt)
+        if turns is None:
+            raise RunFileError(path, f"holds no attempt {attempt} of {task_id} in the {arm} arm")
+        for turn in turns:
+            yield _turn(turn)
+
+
+def iter_transcripts(path: Path) -> Iterator[tuple[Arm, str, int, Iterator[Turn]]]:
+    """All attempts of a file in its order, each as (arm, task id, number, turns), in one pass and with one turn in memory.
+
+    The turns of an attempt are there until the next attempt is asked for; those not taken are passed over unparsed. Raises
+    RunFileError, here and from the turns.
+    """
+    with _damage(path), open(path, "rb") as source:
+        attempts = _scan_all(source) if _is_ours(source.readline()) else iter(())
+        first = next(attempts, None)
+        if first is None:  # another layout, or no attempt at all
+            attempts = _find_all(_document(path))
+            first = next(attempts, None)
+        for arm, task_id, attempt, turns in () if first is None else chain((first,), attempts):
+            yield arm, task_id, attempt, _turns_of(path, turns)
+
+
+def _turns_of(path: Path, turns: Iterator[Mapping[str, Any]]) -> Iterator[Turn]:
+    with _damage(path):
+        yield from map(_turn, turns)
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Faults of a transcript as RunFileError."""
     try:
-        with open(path, "rb") as source:
-            ours = source.readline().startswith(_OURS)
-            turns = _scan(source, arm, task_id, attempt) if ours else None
-            if turns is None:  # another layout, such as ours after it went through jq
-                turns = _find(_document(path), arm, task_id, attempt)
-            if turns is None:
-                raise RunFileError(path, f"holds no attempt {attempt} of {task_id} in the {arm} arm")
-            for turn in turns:
-                yield _turn(turn)
+        yield
     except OSError as error:
         raise RunFileError(path, f"cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -68,16 +114,21 @@ def _checked(path: Path, build: Callable[[], T]) -> T:
 def _document(path: Path) -> Mapping[str, Any]:
     with open(path, "rb") as source:
         first = source.readline()
-        rest = _without_turns(source) if first.startswith(_OURS) else source
+        rest = _without_turns(source) if _is_ours(first) else source
         return _object(b"".join((first, *rest)))
 
 
 def _head(path: Path) -> Mapping[str, Any]:
     with open(path, "rb") as source:
         first, second = source.readline(), source.readline()
-    if first.startswith(_OURS) and second.startswith(b'"run": ') and second.endswith(b",\n"):
+    if _is_ours(first) and second.startswith(b'"run": ') and second.endswith(b",\n"):
         return _object(first + second[:-2] + b"}")
     return _document(path)
+
+
+def _is_ours(first: bytes) -> bool:
+    """Whether a file with this first line is laid out as `store` does it, line breaks included."""
+    return first.startswith(_OURS) and first.endswith(b",\n")
 
 
 def _without_turns(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -93,16 +144,33 @@ def _without_turns(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 def _scan(lines: Iterator[bytes], arm: Arm, task_id: str, attempt: int) -> Iterator[Mapping[str, Any]] | None:
     """The turns of an attempt in the rest of one of our files, read as they are asked for; None when it is not there."""
-    task = None
+    for *found, turns in _scan_all(lines):
+        if found == [arm, task_id, attempt]:
+            return turns
+    return None
+
+
+_Found = tuple[Arm, str, int, Iterator[Mapping[str, Any]]]
+
+
+def _scan_all(lines: Iterator[bytes]) -> Iterator[_Found]:
+    """The attempts in the rest of one of our files; their turns are read as they are asked for."""
+    task = ""
     for line in lines:
         if line.startswith(b'{"task_id": '):
             task = json.loads(line[: line.rindex(b', "attempts": ')] + b"}")["task_id"]
         elif line.startswith(b'{"attempt": '):
             # Whatever follows the name: turns on lines of their own, or null.
             head = json.loads(line[: line.rindex(b', "transcript": ')] + b"}")
-            if (task, head["arm"], head["attempt"]) == (task_id, arm, attempt):
-                return _turns_here(lines) if line.endswith(_OPEN) else iter(())
-    return None
+            yield head["arm"], task, head["attempt"], _turns_here(lines) if line.endswith(_OPEN) else iter(())
+
+
+def _find_all(data: Mapping[str, Any]) -> Iterator[_Found]:
+    arms: tuple[tuple[Arm, str], ...] = (("skill", "task_results"), ("baseline", "baseline_task_results"))
+    for arm, name in arms:
+        for task in data.get(name) or ():
+            for entry in (*task["attempts"], *task.get("not_checked", ())):
+                yield arm, task["task_id"], entry["attempt"], iter(entry.get("transcript") or ())
 
 
 def _turns_here(lines: Iterator[bytes]) -> Iterator[Mapping[str, Any]]:
@@ -114,9 +182,9 @@ def _turns_here(lines: Iterator[bytes]) -> Iterator[Mapping[str, Any]]:
 
 
 def _find(data: Mapping[str, Any], arm: Arm, task_id: str, attempt: int) -> Iterator[Mapping[str, Any]] | None:
-    for task in data["task_results" if arm == "skill" else "baseline_task_results"] or ():
+    for task in data.get("task_results" if arm == "skill" else "baseline_task_results") or ():
         if task["task_id"] == task_id:
-            for entry in task["attempts"]:
+            for entry in (*task["attempts"], *task.get("not_checked", ())):
                 if entry["attempt"] == attempt:
                     return iter(entry.get("transcript") or ())
     return None
@@ -140,7 +208,7 @@ def _object(text: bytes) -> Mapping[str, Any]:
     version = data.get("schema_version", SCHEMA_VERSION)
     if not isinstance(version, int) or version > SCHEMA_VERSION:
         raise ValueError(f"schema version {version!r}, this pytest-caliper reads {SCHEMA_VERSION}; upgrade it")
-    return data
+    return data if "schema_version" in data else older.as_ours(data)
 
 
 def _run(data: Mapping[str, Any], path: Path) -> Run:
@@ -174,6 +242,8 @@ def _meta(data: Mapping[str, Any], path: Path) -> RunMeta:
         _typed(run, name, kind)
     meta = {**defaults, **known}
     meta["baseline"] = bool(meta["baseline"])  # it may name the run that the baseline was taken from
+    if (source := meta.get("baseline_from")) is not None:
+        meta["baseline_from"] = BaselineSource(**{name: _typed(source, name, str) for name in ("id", "timestamp", "file")})
     if meta["selected_tasks"] is not None:
         meta["selected_tasks"] = tuple(meta["selected_tasks"])
     parse_timestamp(meta["timestamp"])
@@ -212,6 +282,30 @@ def _task(data: Mapping[str, Any], arm: Arm, meta: RunMeta) -> TaskResult:
         assert_=data.get("assert"),
         # 0.9 does not say it, and leaves attempts out for no other reason.
         aborted=data.get("aborted", len(attempts) < planned),
+        bar=None if data.get("bar") is None else _bar(_typed(data, "bar", dict)),
+        not_checked=tuple(_unchecked(entry, task_id, arm, meta) for entry in data.get("not_checked") or ()),
+        foreign=data.get("foreign") or {},
+    )
+
+
+def _bar(data: Mapping[str, Any]) -> Bar:
+    policy = _typed(data, "policy", str)
+    if policy not in get_args(BarPolicy):
+        raise ValueError(f"the policy of a bar, {policy!r}, is not known")
+    least = parse_rate(data.get("min_coverage") or "0", least=0)
+    return Bar(rate=parse_rate(_typed(data, "rate", str)), policy=cast(BarPolicy, policy), min_coverage=least)
+
+
+def _unchecked(data: Mapping[str, Any], task_id: str, arm: Arm, meta: RunMeta) -> UncheckedAttempt:
+    usage = data.get("usage")
+    return UncheckedAttempt(
+        key=AttemptKey(spec=meta.spec, task_id=task_id, arm=arm, attempt=_typed(data, "attempt", int)),
+        outcome=_typed(data, "outcome", str),
+        output=_typed(data, "output", str),
+        duration_seconds=_typed(data, "duration_seconds", (int, float)),
+        usage=None if usage is None else Usage(**{name: usage.get(name) for name in Usage.__dataclass_fields__}),
+        skills_used=tuple(data.get("skills_used") or ()),
+        foreign=data.get("foreign") or {},
     )
 
 

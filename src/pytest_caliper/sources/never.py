@@ -14,8 +14,8 @@ _NAMES = frozenset(
         *(".caliper", ".ds_store", "thumbs.db"),
     }
 )
-_PATTERNS = ("*.eval.yaml", "*.eval.yml", "*.cassettes", ".env*", "*.pyc", "*.pyo")
-"""Specs and cassettes tell an agent how it is judged; `.env*` holds secrets, `.envrc` among them."""
+_PATTERNS = ("*.eval.yaml", "*.eval.yml", "evals.json", "*.cassettes", ".env*", "*.pyc", "*.pyo")
+"""Specs (the skill-creator's among them) and cassettes tell an agent how it is judged; `.env*` holds secrets, `.envrc` among them."""
 
 
 def is_never_installed(name: str) -> bool:
