@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_caliper.cli import main
-from pytest_caliper.cli.main import respelled
+from pytest_caliper.cli.run import respelled
 
 GOOD = "tasks:\n  - {name: A, prompt: write /tmp/app.config.json, expect: it is there}\n"
 BAD = "tasks:\n  - {nmae: A, prompt: x, expect: y}\n  - {name: B, prompt: x}\n"

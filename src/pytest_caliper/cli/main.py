@@ -1,125 +1,99 @@
-"""Parse the command line of `caliper` and call a room. Running specs is pytest's work: `run` only respells options."""
+"""Find the command and let its module read the rest of the line. Only that module is imported.
+
+A command's module has `add_parser(commands)`, which adds the parser of its own name, and `run(arguments)`, which gives the exit
+status: 0; 1 when something is wrong with what was asked about; 2 when it could not be asked.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_caliper import __version__
-from pytest_caliper.options import OPTIONS
+from pytest_caliper.cli.output import sound_streams
 
 if TYPE_CHECKING:
-    from pytest_caliper.spec.model import Diagnostic
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-EPILOG = "Running specs is pytest's work as well: pytest my-skill.eval.yaml --caliper-k=3 --caliper-baseline"
+EPILOG = """\
+caliper COMMAND --help tells more. Running specs is pytest's work as well:
+  pytest my-skill.eval.yaml --caliper-k=3 --caliper-baseline
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command's name, its line in `caliper --help`, and the module that has it."""
+
+    name: str
+    help: str
+    module: str
+
+
+COMMANDS = (
+    Command("run", "run specs with pytest: --k 3 --baseline --model TARGET --workers 4 --timeout 120 …", "run"),
+    Command("validate", "check specs without running anything", "validate"),
+    Command("check", "try the checks of specs before an agent is paid for", "check"),
+    Command("list", "specs with their runs and latest rate; with a spec, its runs", "list_runs"),
+    Command("report", "show a saved run again: text, html, md, json, junit", "report"),
+    Command("compare", "two runs task by task: better, worse, or no evidence", "compare"),
+    Command("history", "how a spec's rate went over its runs", "history"),
+    Command("merge", "join the run files of the shards of a run", "merge"),
+    Command("import", "make a spec of the skill-creator's evals.json", "import_evals"),
+    Command("export", "a run as the skill-creator's benchmark.json and grading.json", "export"),
+    Command("update-cli", "show installed and newest versions of agent CLIs, and update them", "update_cli"),
+    Command("schema", "print the JSON Schema of the spec format, for editors", "schema"),
+)
+
+
+class CommandModule(Protocol):
+    """What a module of `COMMANDS` has."""
+
+    def add_parser(self, commands: Commands) -> object: ...
+
+    def run(self, arguments: Any) -> int: ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script. -> exit status: pytest's own for `run`; 0, or 1 when something is wrong, 2 for bad usage."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["run"]:
-        return _run(words[1:])
-    arguments = _parser().parse_args(words)
-    if arguments.command == "schema":
-        return _schema()
-    if arguments.command == "update-cli":
-        from pytest_caliper.cli.update_cli import update_cli
+    with sound_streams():
+        command = next((command for command in COMMANDS if words[:1] == [command.name]), None)
+        parser, commands = _parsers(command)
+        if command is None:
+            parser.parse_args(words)  # --help, --version, or a mistake: none of them comes back
+            return 2
+        module = _module(command)
+        if command.name == "run":  # whatever follows is for pytest to read
+            return module.run(words[1:])
+        module.add_parser(commands)
+        return module.run(commands.choices[command.name].parse_args(words[1:]))
 
-        return update_cli(arguments.backend, check_only=arguments.check)
-    return _validate(arguments.spec)
+
+def _module(command: Command) -> CommandModule:
+    return cast("CommandModule", import_module(f"pytest_caliper.cli.{command.module}"))
 
 
 def _parser() -> argparse.ArgumentParser:
+    """The parser that knows every command's name and nothing of its options."""
+    return _parsers(None)[0]
+
+
+def _parsers(without: Command | None) -> tuple[argparse.ArgumentParser, Commands]:
     parser = argparse.ArgumentParser(
-        prog="caliper", description="Measure how often an agent skill works.", epilog=EPILOG, allow_abbrev=False
+        prog="caliper",
+        description="Measure how often an agent skill works.",
+        epilog=EPILOG,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"pytest-caliper {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser(
-        "run",
-        add_help=False,
-        help="run specs with pytest: --k 3 --baseline --model TARGET --judge-model TARGET --workers 4 --timeout 120 …",
-    )
-    validate = commands.add_parser("validate", help="check specs without running anything")
-    validate.add_argument("spec", nargs="+", type=Path, help="a .eval.yaml file")
-    update = commands.add_parser("update-cli", help="show installed and newest versions of agent CLIs, and update them")
-    update.add_argument("backend", nargs="?", help="one backend; all without it")
-    update.add_argument("--check", action="store_true", help="only show")
-    commands.add_parser("schema", help="print the JSON Schema of the spec format, for editors")
-    return parser
-
-
-def _run(words: list[str]) -> int:
-    if "-h" in words or "--help" in words:
-        sys.stdout.write(_run_help())
-        return 0
-    # A fresh interpreter: pytest wants to see this package before anybody imports it. Signals and exit status stay pytest's own.
-    sys.stdout.flush()
-    return os.execv(sys.executable, [sys.executable, "-m", "pytest", *respelled(words)])
-
-
-def respelled(words: Sequence[str]) -> list[str]:
-    """`--k 3` as `--caliper-k 3`; what is no option of ours goes to pytest as it is. `--verbose` is pytest's own."""
-    ours = {f"--{option.name}" for option in OPTIONS}
-    out = ["--caliper"]
-    for word in words:
-        name, equals, value = word.partition("=")
-        out.append(f"--caliper-{name[2:]}{equals}{value}" if name in ours else word)
-    return out
-
-
-def _run_help() -> str:
-    lines = ["usage: caliper run SPEC [SPEC …] [options] [pytest options]", "", "options (pytest takes them as --caliper-NAME):"]
-    for option in OPTIONS:
-        name = f"--{option.name}" + (f" {option.metavar}" if option.metavar else "")
-        lines.append(f"  {name:<24}{option.help}")
-    return "\n".join([*lines, "", "Everything else goes to pytest: -k, -x, -v, -n 4, --junitxml=FILE …", ""])
-
-
-def _validate(paths: Sequence[Path]) -> int:
-    from pytest_caliper.reporting.text import printable
-    from pytest_caliper.runs.place import project_of
-    from pytest_caliper.sources import resolve_skills
-    from pytest_caliper.spec.files import files_named
-    from pytest_caliper.spec.loading import load_spec
-    from pytest_caliper.spec.model import SpecError
-    from pytest_caliper.spec.paths import absolute_paths
-
-    status = 0
-    for path in paths:
-        try:
-            spec = load_spec(path.absolute())
-            _, warnings = resolve_skills(spec, exclude=files_named(spec), project=project_of(spec.path, Path.cwd()))
-        except SpecError as error:
-            status = 1
-            for diagnostic in error.diagnostics:
-                sys.stdout.write(printable(f"{_below_here(diagnostic)}\n"))
-            continue
-        for warning in (*spec.warnings, *warnings):
-            sys.stdout.write(printable(f"{_below_here(warning)} (warning)\n"))
-        for task in spec.tasks:
-            for shared in absolute_paths(task):
-                note = f"{path}:{task.line + 1}: names {shared}, outside its work directory; its attempts run one at a time"
-                sys.stdout.write(printable(f"{note} (warning)\n"))
-        count = f"{len(spec.tasks)} task" + ("" if len(spec.tasks) == 1 else "s")
-        sys.stdout.write(printable(f"{path}: valid, {count}\n"))
-    return status
-
-
-def _below_here(diagnostic: Diagnostic) -> Diagnostic:
-    """With its path as people type it: relative to the current directory where it lies below."""
-    here = Path.cwd()
-    return replace(diagnostic, path=diagnostic.path.relative_to(here)) if diagnostic.path.is_relative_to(here) else diagnostic
-
-
-def _schema() -> int:
-    from pytest_caliper.spec.schema import json_schema
-
-    sys.stdout.write(json.dumps(json_schema(), indent=2) + "\n")
-    return 0
+    for command in COMMANDS:
+        if command != without:
+            commands.add_parser(command.name, add_help=False, help=command.help)
+    return parser, commands

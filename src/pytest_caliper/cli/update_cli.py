@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -9,9 +10,14 @@ import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pytest_caliper.backends.registry import builtin_backends
+from pytest_caliper.cli.parsing import described
 from pytest_caliper.contracts import Backend, EngineError
+
+if TYPE_CHECKING:
+    from pytest_caliper.cli.main import Commands
 
 TIMEOUT_S = 60.0
 UPDATE_TIMEOUT_S = 900.0
@@ -49,6 +55,27 @@ class _Status:
     newest: str | None
     missing: str | None
     """Why there is none, with the remedy."""
+
+
+_EPILOG = """\
+  caliper update-cli --check          what is installed, and what is the newest
+  caliper update-cli claude-code      update that one
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    parser = described(
+        commands,
+        "update-cli",
+        description="Show installed and newest versions of agent CLIs, and update those that are behind by their own means.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("backend", nargs="?", help="one backend; all without it")
+    parser.add_argument("--check", action="store_true", help="only show")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return update_cli(arguments.backend, check_only=arguments.check)
 
 
 def update_cli(name: str | None, *, check_only: bool) -> int:

@@ -28,25 +28,33 @@ def render_failure(record: AttemptRecord, *, location: str, expect: str | None, 
     """
     reason = one_line(record.reason) if record.reason else record.outcome
     lines = [f"{one_line(location)}: {reason}"]
-    for title, body in _sections(record, expect, transcript):
+    for title, body in sections(record, expect, transcript):
         lines += ["", title, *(f"  {line}".rstrip() for line in body.split("\n"))]
     return style.foreign("\n".join(lines))
 
 
-def _sections(record: AttemptRecord, expect: str | None, transcript: str | None) -> Iterator[Section]:
-    yield "The agent's answer:", _shown(record.output, _ANSWER_CHARS, _ANSWER_LINES) or "(none)"
+def sections(
+    record: AttemptRecord,
+    expect: str | None,
+    transcript: str | None = None,
+    *,
+    limit: tuple[int, int] = (_CHECK_CHARS, _CHECK_LINES),
+) -> Iterator[Section]:
+    """What a failure is understood from: titles of ours with harmless texts, each within `limit` (characters, lines)."""
+    chars, lines = limit
+    yield "The agent's answer:", _shown(record.output, min(chars, _ANSWER_CHARS), min(lines, _ANSWER_LINES)) or "(none)"
     if record.cheat_evidence:
         yield "What it must not do, and did:", "\n".join(one_line(evidence) for evidence in record.cheat_evidence)
     if record.assert_passed is False:
-        yield "assert, failed:", _shown(record.assert_evidence or "(no evidence kept)", _CHECK_CHARS, _CHECK_LINES)
+        yield "assert, failed:", _shown(record.assert_evidence or "(no evidence kept)", chars, lines)
     if record.autorater_passed is False:
         if expect is not None:
-            yield "expect, failed:", _shown(expect, _CHECK_CHARS, _CHECK_LINES)
-        yield "The judge's reasons:", _shown(record.autorater_reasoning or "(none given)", _CHECK_CHARS, _CHECK_LINES)
+            yield "expect, failed:", _shown(expect, chars, lines)
+        yield "The judge's reasons:", _shown(record.autorater_reasoning or "(none given)", chars, lines)
     if record.changed_files:
         yield "Changed files:", _changed(record.changed_files)
     if record.cleanup_error is not None:
-        yield "The task's cleanup failed too:", _shown(record.cleanup_error, _CHECK_CHARS, _CHECK_LINES)
+        yield "The task's cleanup failed too:", _shown(record.cleanup_error, chars, lines)
     if transcript is not None:
         more = " (its end was cut off)" if record.transcript_truncated else ""
         yield "Transcript:", f"{one_line(transcript)}{more}"

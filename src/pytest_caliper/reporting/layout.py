@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pytest_caliper.reporting.style import Style
+from pytest_caliper.reporting.text import inert_in_logs
 
 Row = Sequence[Text]
 
@@ -80,10 +81,14 @@ def to_string(lines: Iterable[Text], style: Style) -> str:
 
 def wrapped(text: Text, style: Style, *, indent: str = "", first: Text | None = None) -> list[Text]:
     """The text over as many lines as it needs: `first` before the first, `indent` (at least as wide) before the others."""
-    lines = text.wrap(console(style), max(8, style.width - len(indent)), overflow="fold", tab_size=4)
-    for line in lines:
+    spare = len(inert_in_logs("::x")) - len("::x") if "::" in text.plain else 0
+    lines = text.wrap(console(style), max(8, style.width - len(indent) - spare), overflow="fold", tab_size=4)
+    for i, line in enumerate(lines):
         line.rstrip()
-    return [(Text(indent) if i or first is None else first.copy()).append_text(line) for i, line in enumerate(lines)]
+        if line.plain != (inert := inert_in_logs(line.plain)):  # it stood inside a line, and now begins one
+            lines[i] = Text(inert, style=line.style)
+    heads = (Text(indent) if i or first is None else Text().append_text(first) for i in range(len(lines)))  # a style is its own
+    return [head.append_text(line) for head, line in zip(heads, lines, strict=True)]
 
 
 def rendered(table: Table, style: Style) -> list[Text]:

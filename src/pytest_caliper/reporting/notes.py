@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from pytest_caliper.reporting import numbers
+from pytest_caliper.reporting.bars import BAR_STYLES, bar_line, bar_verdict
 from pytest_caliper.reporting.evidence import attempt_name, says
 from pytest_caliper.reporting.figures import planned
 from pytest_caliper.reporting.style import MARK_STYLES, MARKS, Style
@@ -26,7 +27,8 @@ _SIZES = (2, 3, 4, 5, 10, 20, 50, 100)
 def task_notes(run: Run, results: Sequence[TaskResult], style: Style, verbosity: int) -> list[Text]:
     """The notes of one task; `results` are its arms, one or two."""
     arms = [("" if len(results) == 1 else f"{_arm(result)}: ", result) for result in results]
-    notes = _selection(run, results)
+    notes = [note for result in results for note in _bar(result, style)]
+    notes += _selection(run, results)
     notes += [note for arm, result in arms for note in _losses(arm, result, style)]
     notes += [note for result in results for record in result.attempts for note in _cleanup(record, style)]
     if verbosity >= 1:
@@ -39,8 +41,17 @@ def _arm(result: TaskResult) -> str:
     return "skill" if result.arm == "skill" else "no skill"
 
 
+def _bar(result: TaskResult, style: Style) -> list[Text]:
+    """The verdict on the task's bar, where it has one and something of it was to run."""
+    verdict = bar_verdict(result)
+    if verdict is None or not planned(result):
+        return []
+    return [Text(style.own(bar_line(verdict)), style=BAR_STYLES["missed" if not verdict.covered else verdict.word])]
+
+
 def _selection(run: Run, results: Sequence[TaskResult]) -> list[Text]:
-    possible = run.meta.k * (2 if run.meta.baseline else 1)
+    results = [result for result in results if result.arm == "skill" or run.meta.baseline_from is None]
+    possible = run.meta.k * (2 if run.meta.baseline and run.meta.baseline_from is None else 1)
     selected = sum(map(planned, results))
     if not run.meta.partial or selected >= possible:
         return []

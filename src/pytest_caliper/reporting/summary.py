@@ -6,6 +6,7 @@ from rich.text import Text
 
 from pytest_caliper.reporting import numbers
 from pytest_caliper.reporting.figures import Arms, arms_of, baseline_figures, paired
+from pytest_caliper.reporting.foreign import foreign_notices
 from pytest_caliper.reporting.layout import wrapped
 from pytest_caliper.reporting.style import Style
 from pytest_caliper.reporting.table import legend, table_lines
@@ -19,7 +20,7 @@ def run_lines(run: Run, style: Style, verbosity: int) -> list[Text]:
     arms = arms_of(run)
     compared = baseline_figures(run)
     lines = _title(run, style)
-    lines += [line for notice in _notices(run, arms) for line in _notice(notice, style)]
+    lines += [line for notice in notices_of(run, arms) for line in _notice(notice, style)]
     lines.append(Text())
     if paired(run):
         lines += [*table_lines(run, arms, compared, style, verbosity), *legend(run, style), Text()]
@@ -31,14 +32,14 @@ def run_lines(run: Run, style: Style, verbosity: int) -> list[Text]:
 def _title(run: Run, style: Style) -> list[Text]:
     meta = run.meta
     spec = Text(style.foreign(one_line(meta.spec)), style="bold")
-    facts = [f"k={meta.k}", f"engine {_engine(run)}", _judge(run)]
+    facts = [f"k={meta.k}", f"engine {engine_text(run)}", judge_text(run)]
     rest = Text(style.own(" · ").join(style.foreign(fact) for fact in facts))
     if spec.cell_len + 2 + rest.cell_len <= style.width:
         return [Text().append_text(spec).append("  ").append_text(rest)]
     return [*wrapped(spec, style), *wrapped(rest, style)]
 
 
-def _engine(run: Run) -> str:
+def engine_text(run: Run) -> str:
     """The engine asked for, with the concrete model where the default was."""
     meta = run.meta
     if meta.model is not None:
@@ -47,9 +48,12 @@ def _engine(run: Run) -> str:
     return one_line(f"{meta.backend} ({used[0]})" if len(used) == 1 else meta.backend)
 
 
-def _judge(run: Run) -> str:
+def judge_text(run: Run) -> str:
+    """The judge, and what a reader must know of it; one harmless line."""
     meta = run.meta
     if meta.judge_backend is None:
+        if meta.foreign and any(record.autorater_passed is not None for record in _records(run)):
+            return "judge unknown"  # files of caliper-eval before 0.8
         return "no judge was needed" if _measured(run) else "no judge ran"
     judge = one_line(f"judge {meta.judge_backend}" + ("" if meta.judge_model is None else f":{meta.judge_model}"))
     if not any(record.autorater_passed is not None for record in _records(run)):
@@ -70,24 +74,29 @@ def _measured(run: Run) -> bool:
     return any(result.usable for pair in paired(run) for result in pair if result is not None)
 
 
-def _notices(run: Run, arms: Arms) -> list[str]:
+def notices_of(run: Run, arms: Arms) -> list[str]:
     """What a reader must know before the numbers."""
-    meta, notices = run.meta, []
+    meta, told = run.meta, [one_line(notice) for notice in foreign_notices(run)]
     if meta.interrupted:
         ran, asked = sum(a.spend.attempts for _, a in arms), sum(a.planned for _, a in arms)
-        notices.append(f"interrupted: {ran:,} of {asked:,} planned attempts ran")
+        told.append(f"interrupted: {ran:,} of {asked:,} planned attempts ran")
     if meta.user_customizations:
-        notices.append("with the user's own skills, memories and settings: the numbers hold for this machine alone")
+        told.append("with the user's own skills, memories and settings: the numbers hold for this machine alone")
     if meta.replay:
-        notices.append("replayed from cassettes: no agent and no judge ran")
+        told.append("replayed from cassettes: no agent and no judge ran")
+    if meta.shard is not None:
+        told.append(f"shard {meta.shard.get('index')} of {meta.shard.get('of')}: caliper merge joins all shards into one run")
+    if meta.baseline_from is not None:
+        source = meta.baseline_from
+        told.append(one_line(f"the baseline is that of run {source.id} of {source.timestamp} ({source.file})"))
     if meta.partial:
-        notices.append("partial: attempts were left out; saved apart, never taken for the latest run")
+        told.append("partial: attempts were left out; saved apart, never taken for the latest run")
     if meta.selected_tasks is not None:
         names = ", ".join(one_line(name) for name in meta.selected_tasks)
-        notices.append(f"only {numbers.plural(len(meta.selected_tasks), 'task')} selected: {names}")
+        told.append(f"only {numbers.plural(len(meta.selected_tasks), 'task')} selected: {names}")
     records = [record for pair in paired(run) for result in pair if result is not None for record in result.attempts]
-    notices += dict.fromkeys(f"stopped: {one_line(record.fatal)}" for record in records if record.fatal is not None)
-    return notices
+    told += dict.fromkeys(f"stopped: {one_line(record.fatal)}" for record in records if record.fatal is not None)
+    return told
 
 
 def _notice(text: str, style: Style) -> list[Text]:

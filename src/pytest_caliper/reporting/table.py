@@ -5,6 +5,8 @@ Tokens and wall time count every attempt, since all were paid for; `159K+` means
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.text import Text
 
 from pytest_caliper.reporting import numbers
@@ -50,7 +52,12 @@ def table_lines(run: Run, arms: Arms, compared: BaselineFigures | None, style: S
 
 def legend(run: Run, style: Style) -> list[Text]:
     """The meaning of the marks, where one occurs that does not speak for itself."""
-    used = {mark for pair in paired(run) for result in pair if result is not None for mark in _marks(result)}
+    return legend_of([result for pair in paired(run) for result in pair if result is not None], style)
+
+
+def legend_of(results: Iterable[TaskResult], style: Style) -> list[Text]:
+    """The meaning of the marks of these tasks, where one occurs that does not speak for itself."""
+    used = {mark for result in results for mark in marks_of(result)}
     if style.unicode and used <= {"✓", "✗"}:
         return []
     meanings = [f"{style.own(mark)} {meaning}" for mark, meaning in MEANINGS.items() if mark in used]
@@ -67,7 +74,7 @@ def _task_group(
         return Group(name=name, rows=[_task_cells(known[0], style)], notes=notes)
     change = compared.changes.get(known[0].task_id)
     word = change.word if change else None
-    deltas = (_delta(change.delta if change else None, style), Text(word or "", style=WORD_STYLES.get(word or "", "")))
+    deltas = (delta_text(change.delta if change else None, style), Text(word or "", style=WORD_STYLES.get(word or "", "")))
     rows: list[Row] = [
         [Text(arm), *_task_cells(result, style), delta]
         for arm, result, delta in zip(_ARM_NAMES, pair, deltas, strict=True)
@@ -79,7 +86,7 @@ def _task_group(
 def _task_cells(result: TaskResult, style: Style) -> Row:
     status = status_word(result) if planned(result) else ""
     return [
-        _strip(result, style),
+        strip_text(result, style),
         *_rate_cells(success_rate(result.successes, result.usable), wilson(result.successes, result.usable), style),
         Text(status, style=_STATUS_STYLES.get(status, "")),
         *_spend_cells(spend(result.attempts), style),
@@ -91,7 +98,7 @@ def _total_group(arms: Arms, compared: BaselineFigures | None, style: Style) -> 
     if compared is None:
         return Group(name=name, rows=[_total_cells(arms[0][1], style)], ruled=True)
     comparison = compared.comparison
-    delta = _delta(comparison.delta if comparison else None, style)
+    delta = delta_text(comparison.delta if comparison else None, style)
     rows: list[Row] = [
         [Text(arm), *_total_cells(figures, style), cell] for (arm, figures), cell in zip(arms, (delta, Text()), strict=True)
     ]
@@ -118,17 +125,20 @@ def _spend_cells(cost: Spend, style: Style) -> Row:
     return [Text(style.own(f"{known}{at_least}")), Text(style.own(numbers.duration(cost.wall_s)))]
 
 
-def _delta(value: float | None, style: Style) -> Text:
+def delta_text(value: float | None, style: Style) -> Text:
+    """A difference of rates in points."""
     color = "" if not value else "green" if value > 0 else "red"
     return Text(style.own(numbers.signed(value)), style=color)
 
 
-def _strip(result: TaskResult, style: Style) -> Text:
+def strip_text(result: TaskResult, style: Style) -> Text:
+    """The task's attempts, a mark each."""
     strip = Text()
-    for mark in _marks(result):
+    for mark in marks_of(result):
         strip.append(style.own(mark), style=MARK_STYLES[mark])
     return strip or Text(style.own(numbers.UNKNOWN), style="dim")
 
 
-def _marks(result: TaskResult) -> list[str]:
+def marks_of(result: TaskResult) -> list[str]:
+    """The marks of its attempts in order, then those of the planned ones that never ran."""
     return [MARKS[record.outcome] for record in result.attempts] + [NOT_RUN] * (planned(result) - len(result.attempts))

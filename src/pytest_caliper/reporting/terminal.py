@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_caliper.reporting import numbers
+from pytest_caliper.reporting.bars import bar_verdict
 from pytest_caliper.reporting.figures import ArmFigures, arm_figures, baseline_figures
 from pytest_caliper.reporting.style import Style
 from pytest_caliper.reporting.text import one_line
@@ -38,6 +39,11 @@ def _quiet(run: Run, style: Style) -> str:
         parts.append(f"no skill {_quiet_arm(arm_figures(run.baseline_results))}")
         comparison = figures.comparison
         parts.append(f"Δ {numbers.points(comparison.delta)} {comparison.word}" if comparison else "Δ —")
+    if run.meta.shard is not None:
+        parts.append(f"shard {run.meta.shard.get('index')} of {run.meta.shard.get('of')}")
+    verdicts = [verdict for result in run.results if (verdict := bar_verdict(result)) is not None]
+    if verdicts:
+        parts.append(f"bars {sum(verdict.reached for verdict in verdicts)}/{len(verdicts)} met")
     parts += [word for word, true in (("partial", run.meta.partial), ("interrupted", run.meta.interrupted)) if true]
     return style.foreign(one_line(run.meta.spec)) + style.own(f": {'; '.join(parts)}")
 

@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _JOINERS = "\u200c\u200d"
 """Zero-width (non-)joiners: part of the spelling of several languages and of emoji."""
 
+_FEW = 16
+
+_COMMAND = re.compile(r"((?:^|(?<=\r))[^\S\r\n]*):(?=:[A-Za-z])|#(?=#\[[A-Za-z])", re.MULTILINE)
+"""Where a GitHub runner reads a command in a log: `::name` first on a line, `##[name` anywhere on it.
+
+Source: actions/runner, src/Runner.Common/ActionCommand.cs; it reads lines as .NET does, and blanks before `::` do not count.
+"""
+
 
 def printable(text: str) -> str:
+    """The text with everything but printable characters, newlines and tabs shown as escapes: see `visible`. Commands to a GitHub
+    runner are told apart by an escape too, see `inert_in_logs`.
+    """
+    return inert_in_logs(visible(text))
+
+
+def visible(text: str) -> str:
     """The text with everything but printable characters, newlines and tabs shown as escapes: `\\x1b`, `\\u202e`, `\\ud800`.
 
     That covers control characters, ANSI sequences, bidirectional overrides, invisible characters and lone surrogates.
     """
-    # str.isprintable is one C call, and nearly every text needs no more.
-    return text if text.isprintable() else "".join(c if _harmless(c) else _escaped(c) for c in text)
+    # str.isprintable and set(str) are one C call each, and texts have few different characters.
+    if text.isprintable():
+        return text
+    escapes = {char: _escaped(char) for char in set(text) if not _harmless(char)}
+    if len(escapes) > _FEW:
+        return text.translate({ord(char): shown for char, shown in escapes.items()})
+    for char, shown in escapes.items():  # much faster than str.translate, in texts of megabytes
+        text = text.replace(char, shown)
+    return text
+
+
+def inert_in_logs(text: str) -> str:
+    """The text without workflow commands: `::error::x` becomes `\\x3a:error::x`, and `##[group]` becomes `\\x23#[group]`.
+
+    For text that may hold ANSI sequences or anything else on purpose; `printable` does this and more.
+    """
+    if "::" not in text and "##[" not in text:
+        return text
+    return _COMMAND.sub(lambda found: f"{found[1]}\\x3a" if found[1] is not None else "\\x23", text)
 
 
 def one_line(text: str) -> str:
