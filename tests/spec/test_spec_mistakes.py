@@ -24,7 +24,7 @@ def task(lines: str) -> str:
 CASES = [
     # keys
     (TASK + "skil: x\n", 5, "unknown key `skil`: did you mean `skill`?"),
-    (TASK + "zzz: x\n", 5, "unknown key `zzz`: delete it, or use one of skill, skills, judge, sandbox, mcp, tasks"),
+    (TASK + "zzz: x\n", 5, "unknown key `zzz`: delete it, or use one of skill, skills, judge, sandbox, mcp, bar, tasks"),
     (TASK + '"a\\u2028b\\nc": x\n', 5, "unknown key `a\\u2028b\\nc`"),
     (TASK + "k: 3\n", 5, "pass `--caliper-k`"),
     (TASK + "model: x\n", 5, "pass `--caliper-model`"),

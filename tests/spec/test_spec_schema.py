@@ -41,9 +41,10 @@ def test_every_key_is_described_and_no_other_is_allowed() -> None:
 
 def test_keys() -> None:
     schema = json_schema()
-    assert tuple(schema["properties"]) == keys_at(()) == ("skill", "skills", "judge", "sandbox", "mcp", "tasks")
+    assert tuple(schema["properties"]) == keys_at(()) == ("skill", "skills", "judge", "sandbox", "mcp", "bar", "tasks")
     task = schema["$defs"]["TaskModel"]
-    assert tuple(task["properties"]) == keys_at(("tasks", 3)) == ("name", "prompt", "expect", "assert", "setup", "cleanup")
+    keys = ("name", "prompt", "expect", "assert", "setup", "solution", "cleanup", "bar")
+    assert tuple(task["properties"]) == keys_at(("tasks", 3)) == keys
     assert task["required"] == ["name", "prompt"]
     assert task["anyOf"] == [{"required": ["expect"]}, {"required": ["assert"]}]
     assert task["properties"]["expect"]["type"] == "string"

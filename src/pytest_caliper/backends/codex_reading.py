@@ -52,6 +52,7 @@ def read_agent(raw: RawOutput, plan: AttemptPlan, workspace: Workspace, *, bound
 def read_judge(raw: RawOutput) -> JudgeReply:
     """The reply is the last message, JSON by the schema of the question."""
     stream = read_stream(raw.stdout, SkillWatch((), ""))
+    rollouts = _judge_rollouts(raw, stream)
     failure = None if stream.completed else _failure(stream, raw)
     if failure is None and not stream.completed:
         failure = Failure(error=f"the judge gave no answer within {raw.duration_s:.0f} s")
@@ -60,12 +61,13 @@ def read_judge(raw: RawOutput) -> JudgeReply:
     return JudgeReply(
         text=text,
         structured=structured if isinstance(structured, Mapping) else None,
-        model=_judge_rollouts(raw, stream).model,
+        model=rollouts.model,
         error=None if failure is None else failure.error,
         fatal=None if failure is None else failure.fatal,
         transient=failure is not None and failure.transient,
         cli_version=raw.cli_version,
         duration_s=raw.duration_s,
+        usage=usage_of(rollouts.tokens(stream.tokens)),
     )
 
 

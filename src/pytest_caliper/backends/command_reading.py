@@ -131,6 +131,7 @@ def read_judge(raw: RawOutput) -> JudgeReply:
         transient=failure is not None and failure.transient,
         cli_version=raw.cli_version,
         duration_s=raw.duration_s,
+        usage=events.usage,
     )
 
 

@@ -7,8 +7,10 @@ own state.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import lru_cache
 from pathlib import Path
 
 from pytest_caliper.contracts import Workspace
@@ -68,7 +70,12 @@ def base_environment(
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
     """Whether a variable's name is one of `patterns`, in which `*` stands for anything; letter case counts."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    return _any_of(tuple(patterns)).match(name) is not None
+
+
+@lru_cache(maxsize=32)
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, patterns)) or "(?!)")
 
 
 def host_home(env: Mapping[str, str]) -> Path:

@@ -61,6 +61,7 @@ def read_judge(raw: RawOutput) -> JudgeReply:
         transient=failure is not None and failure.transient,
         cli_version=raw.cli_version,
         duration_s=raw.duration_s,
+        usage=read_usage(_stats(stream)),
     )
 
 
@@ -114,7 +115,21 @@ def _document_reply(document: Mapping[str, Any], raw: RawOutput) -> JudgeReply:
         transient=failure is not None and failure.transient,
         cli_version=raw.cli_version,
         duration_s=raw.duration_s,
+        usage=read_usage(_summed(models if isinstance(models, Mapping) else {})),
     )
+
+
+def _summed(models: Mapping[str, Any]) -> dict[str, int]:
+    """The tokens of a document's models, under the names that the stream's `stats` have them by."""
+    names = {"total": "total_tokens", "prompt": "input_tokens", "candidates": "output_tokens", "cached": "cached"}
+    sums: dict[str, int] = {}
+    for entry in models.values():
+        tokens = entry.get("tokens") if isinstance(entry, Mapping) else None
+        for name, told in names.items():
+            count = tokens.get(name) if isinstance(tokens, Mapping) else None
+            if isinstance(count, int) and not isinstance(count, bool):
+                sums[told] = sums.get(told, 0) + count
+    return sums
 
 
 def _stats(stream: GeminiStream) -> Mapping[str, Any]:

@@ -21,8 +21,10 @@ def keep(workspace: Workspace) -> Path | None:
     try:
         if not _is_small(workspace):
             return None
+        copy.mkdir(mode=0o700)
         for name, directory in _directories(workspace):
-            shutil.copytree(directory, copy / name, symlinks=True)
+            if any(directory.iterdir()):  # nothing to copy is what most attempts have
+                shutil.copytree(directory, copy / name, symlinks=True)
     except OSError:
         shutil.rmtree(copy, ignore_errors=True)
         return None
@@ -40,7 +42,8 @@ def restore(copy: Path, workspace: Workspace) -> bool:
                 return False
             directory.mkdir(mode=0o700, exist_ok=True)
             _empty(directory)
-            shutil.copytree(copy / name, directory, symlinks=True, dirs_exist_ok=True)
+            if (copy / name).is_dir():
+                shutil.copytree(copy / name, directory, symlinks=True, dirs_exist_ok=True)
     except OSError:
         return False
     return True

@@ -19,6 +19,7 @@ from pytest_caliper.contracts import (
 from pytest_caliper.judging.bounding import cut_middle, first_line
 from pytest_caliper.judging.prompt import PROMPT_LIMIT, ask_again, judge_prompt_hash, judge_request
 from pytest_caliper.judging.verdict import NoVerdict, parse_verdict
+from pytest_caliper.runs.records import Usage
 
 __all__ = ["MAX_REASONING", "Rating", "judge_prompt_hash", "rate", "read_reply"]
 
@@ -48,6 +49,8 @@ class Rating:
     duration_s: float = 0.0
     """All calls together."""
     calls: int = 0
+    usage: Usage | None = None
+    """All calls together, as far as they told."""
     votes: tuple[bool | None, ...] = ()
     """What each vote said, where there was more than one."""
 
@@ -88,6 +91,7 @@ def _majority(ratings: Sequence[Rating], votes: int) -> Rating:
         fatal=None if winner is not None or lost is None else lost.fatal,
         duration_s=sum(rating.duration_s for rating in ratings),
         calls=sum(rating.calls for rating in ratings),
+        usage=Usage.sum(rating.usage for rating in ratings),
         votes=said,
     )
 
@@ -96,28 +100,30 @@ def _vote(
     invoker: Invoker, backend: Backend, plan: AttemptPlan, workspace: Workspace, request: JudgeRequest, *, called: int
 ) -> Rating:
     """Ask, and ask once more where the reply holds no verdict. A CLI that failed is not asked again: it has retried by itself."""
-    spent, model, version, reason = 0.0, None, None, ""
+    rating, reason = Rating(passed=None), ""
     for asked in range(1, ASKS + 1):
         request = replace(request, number=called + asked)
         raw = invoker.judge(backend, plan, workspace, request)
         reply = read_reply(backend, raw)
-        spent += raw.duration_s
-        model, version = reply.model or model, reply.cli_version or version
+        rating = replace(
+            rating,
+            model=reply.model or rating.model,
+            cli_version=reply.cli_version or raw.cli_version or rating.cli_version,
+            duration_s=rating.duration_s + raw.duration_s,
+            calls=asked,
+            usage=Usage.sum((rating.usage, reply.usage)),
+        )
         if reply.error is not None or reply.fatal is not None:
             error = f"the judge ({plan.judge}) failed: {first_line(reply.error or reply.fatal or '')}"
-            return Rating(
-                passed=None, error=error, fatal=reply.fatal, model=model, cli_version=version, duration_s=spent, calls=asked
-            )
+            return replace(rating, error=error, fatal=reply.fatal)
         try:
             verdict = parse_verdict(reply.text, reply.structured, evidence=request.prompt)
         except NoVerdict as why:
             reason = str(why)
             request = ask_again(request, reason)
             continue
-        reasoning = cut_middle(verdict.reasoning, MAX_REASONING)
-        return Rating(passed=verdict.passed, reasoning=reasoning, model=model, cli_version=version, duration_s=spent, calls=asked)
-    error = f"the judge ({plan.judge}) gave no verdict, asked {ASKS} times: {reason}"
-    return Rating(passed=None, error=error, model=model, cli_version=version, duration_s=spent, calls=ASKS)
+        return replace(rating, passed=verdict.passed, reasoning=cut_middle(verdict.reasoning, MAX_REASONING))
+    return replace(rating, error=f"the judge ({plan.judge}) gave no verdict, asked {ASKS} times: {reason}")
 
 
 def read_reply(backend: Backend, raw: RawOutput) -> JudgeReply:

@@ -68,6 +68,7 @@ def _verdict(asserted: AssertOutcome | None, rating: Rating | None) -> Verdict:
         judge_votes=() if rating is None else rating.votes,
         judge_model=None if rating is None else rating.model,
         judge_cli_version=None if rating is None else rating.cli_version,
+        judge_usage=None if rating is None else rating.usage,
         assert_s=None if asserted is None else asserted.duration_s,
         judge_s=None if rating is None else rating.duration_s,
     )

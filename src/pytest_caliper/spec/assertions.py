@@ -16,6 +16,7 @@ import yaml
 from pytest_caliper.spec.files import is_file, resolve
 from pytest_caliper.spec.findings import Findings, shown
 from pytest_caliper.spec.model import Assertion
+from pytest_caliper.spec.remarks import always_holds, remark
 from pytest_caliper.spec.source import Source
 from pytest_caliper.spec.tree import Node
 
@@ -137,10 +138,11 @@ def _check(assertion: Assertion, last_line: int, findings: Findings) -> None:
         findings.error(first, "`assert` checks nothing: add an `assert` statement, or delete the key", path=path)
         return
     for statement in _always_true(tree):
-        what = "this assert always holds, so it checks nothing: compare something that the agent can get wrong"
-        if isinstance(statement.test, ast.Tuple):
-            what = "this assert always holds, because its brackets make a tuple: write `assert condition, message` without them"
-        findings.warn(line_of(statement.lineno), what, path=path)
+        why = always_holds(statement.test, _holds)
+        what = f"because {why}" if why else "so it checks nothing: compare something that the agent can get wrong"
+        findings.warn(line_of(statement.lineno), f"this assert always holds, {what}", path=path)
+    directory = path.parent if assertion.is_script else findings.path.parent
+    remark(tree, directory, lambda line, message: findings.warn(line_of(line), message, path=path))
 
 
 def _is_idle(statement: ast.stmt) -> bool:
@@ -149,15 +151,21 @@ def _is_idle(statement: ast.stmt) -> bool:
 
 
 def _always_true(tree: ast.Module) -> list[ast.Assert]:
-    """Asserts on a tuple anywhere, and the constant ones of a check that has no other statement."""
+    """Those on a tuple and the like anywhere, and the constant ones of a check that has no other statement."""
     constant = [one for one in tree.body if isinstance(one, ast.Assert) and _holds(one.test)]
     others = [
         one
         for one in tree.body
         if one not in constant and not _is_idle(one) and not isinstance(one, (ast.Import, ast.ImportFrom))
     ]
-    found = [one for one in ast.walk(tree) if isinstance(one, ast.Assert) and isinstance(one.test, ast.Tuple) and one.test.elts]
+    found = [one for one in ast.walk(tree) if isinstance(one, ast.Assert) and not _is_literal(one.test)]
+    found = [one for one in found if always_holds(one.test, _holds)]
     return found if others else list(dict.fromkeys([*constant, *found]))
+
+
+def _is_literal(test: ast.expr) -> bool:
+    """True for a condition other than a tuple that is made of literals."""
+    return not isinstance(test, ast.Tuple) and not any(isinstance(node, ast.Name) for node in ast.walk(test))
 
 
 def _holds(test: ast.expr) -> bool:

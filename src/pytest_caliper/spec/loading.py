@@ -36,4 +36,5 @@ def load_spec(path: Path) -> Spec:
         judge_default=judge_default,
         warnings=findings.warnings,
         digest=source.digest,
+        bar=parts.bar(root),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -59,6 +60,12 @@ class Task:
     assertion: Assertion | None = None
     setup: str | None = None
     cleanup: str | None = None
+    solution: str | None = None
+    """Shell that does the task; only the grader check runs it. An agent never sees it."""
+    bar: Fraction | None = None
+    """The rate that the task is to reach, above 0 and at most 1; goes before the spec's."""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Key of the task, as it is written in the spec -> its 1-based line there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,6 +127,8 @@ class Spec:
     warnings: tuple[Diagnostic, ...]
     digest: str
     """`sha256:` of the file's bytes."""
+    bar: Fraction | None = None
+    """The rate that every task is to reach."""
 
     @property
     def directory(self) -> Path:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from fractions import Fraction
 from pathlib import Path
 
 from pytest_caliper.spec.assertions import read_assertion
@@ -15,7 +16,9 @@ from pytest_caliper.spec.files import is_directory, is_file, resolve
 from pytest_caliper.spec.findings import Findings, in_line, shown
 from pytest_caliper.spec.model import EngineDefault, McpServer, Sandbox, SkillRef, Task
 from pytest_caliper.spec.names import node_name
-from pytest_caliper.spec.schema import NOT_YET, compile_pattern
+from pytest_caliper.spec.rates import parse_rate
+from pytest_caliper.spec.remarks import says_nothing
+from pytest_caliper.spec.schema import NOT_YET, compile_pattern, rate_text
 from pytest_caliper.spec.source import Source
 from pytest_caliper.spec.tree import Node
 
@@ -110,6 +113,15 @@ def _matches_everything(pattern: str) -> bool:
     return all(compiled.search(text) for text in ("x", "/", "-"))
 
 
+def bar(node: Node) -> Fraction | None:
+    """The rate of `bar:` in the spec or a task; None where there is none, or a wrong one (told elsewhere)."""
+    written = rate_text((node.get("bar") or _MISSING).data)
+    try:
+        return None if written is None else parse_rate(written)
+    except ValueError:
+        return None
+
+
 def mcp_servers(root: Node) -> tuple[McpServer, ...]:
     """The servers of `mcp:`, in the order of the file; only meaningful when their shape is right."""
     servers = []
@@ -139,6 +151,7 @@ def tasks(root: Node, source: Source, findings: Findings) -> tuple[Task, ...]:
             continue
         task_id = f"task-{number:03d}"
         _note_missing_check(node, number, findings)
+        _note_weak_check(node, findings)
         if name := node.text("name"):
             _note_duplicate(name, task_id, node.children["name"].line, names, findings)
         checked = node.get("assert")
@@ -152,6 +165,9 @@ def tasks(root: Node, source: Source, findings: Findings) -> tuple[Task, ...]:
                 assertion=read_assertion(checked, source, findings) if checked else None,
                 setup=node.text("setup"),
                 cleanup=node.text("cleanup"),
+                solution=node.text("solution"),
+                lines={key: child.line for key, child in node.items()},
+                bar=bar(node),
             )
         )
     return tuple(built)
@@ -166,6 +182,17 @@ def _note_missing_check(node: Node, number: int, findings: Findings) -> None:
     ):
         return
     findings.error(node.line, f"task {number} has nothing that decides whether it passed: add `expect:` or `assert:`")
+
+
+def _note_weak_check(node: Node, findings: Findings) -> None:
+    """Warn of an `expect:` that says nothing, and of a `solution:` that nothing is tried on."""
+    expect, solution = node.get("expect"), node.get("solution")
+    if expect is not None and says_nothing(node.text("expect")):
+        what = f"`expect` is {shown(expect.data)}, which says nothing that can be judged: tell in a sentence what must be there"
+        findings.warn(expect.line, what)
+    if solution is not None and node.text("solution") and not node.get("assert"):
+        what = "`solution` is only tried on `assert:`, which this task does not have: add one, or delete `solution:`"
+        findings.warn(solution.line, what)
 
 
 def _note_duplicate(name: str, task_id: str, line: int, names: dict[str, tuple[str, int]], findings: Findings) -> None:

@@ -24,13 +24,13 @@ _SYSTEM = re.compile(r"/(?:dev|proc|sys|bin|sbin|usr|lib(?:32|64|x32|exec)?)/|/o
 
 
 def absolute_paths(task: Task) -> tuple[str, ...]:
-    """Host paths such as `/tmp/app.config.json` in the task's prompt, setup and cleanup: sorted, unique, as written.
+    """Host paths such as `/tmp/app.config.json` in the task's prompt, setup, solution and cleanup: sorted, unique, as written.
 
     Attempts of a task that has any would meet each other there, so they run one at a time. Read generously: a false alarm costs
     time, a miss costs a wrong result.
     """
     found: set[str] = set()
-    for text in (task.prompt, task.setup, task.cleanup):
+    for text in (task.prompt, task.setup, task.solution, task.cleanup):
         found.update(_paths_in(text or ""))
     return tuple(sorted(found))
 

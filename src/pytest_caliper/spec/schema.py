@@ -16,6 +16,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    PlainValidator,
     Tag,
     ValidationError,
     WithJsonSchema,
@@ -24,6 +25,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from pytest_caliper.spec.env_refs import REFERENCE, malformed
 from pytest_caliper.spec.findings import shown
+from pytest_caliper.spec.rates import PATTERN, parse_rate
+from pytest_caliper.spec.tree import NotText, kind_of
 
 SCHEMA_ID = "urn:pytest-caliper:eval-spec"
 NOT_YET = ("activates", "history")
@@ -104,6 +107,25 @@ def _one_line(text: str) -> str:
     return text
 
 
+def rate_text(value: Any) -> str | None:
+    """A rate as it is written in the spec, text or a number; None for anything else."""
+    if isinstance(value, NotText):
+        return value.written if value.kind == "number" else None
+    return value if isinstance(value, str) else None
+
+
+def _rate(value: Any) -> Any:
+    written = rate_text(value)
+    if value is None:
+        return None
+    try:
+        parse_rate(written or "")
+    except ValueError as error:
+        what = shown(written) if written is not None else kind_of(value)
+        raise complaint(f"is {what}, not a rate: write one {error}") from error
+    return value
+
+
 def _branch(value: Any) -> str:
     return "<mapping>" if isinstance(value, (dict, list)) else "<text>"
 
@@ -119,6 +141,19 @@ Text = Annotated[str, AfterValidator(_not_blank), WithJsonSchema({"type": "strin
 Regex = Annotated[Text, AfterValidator(_regex)]
 Literally = Annotated[str, AfterValidator(_no_reference)]
 WithVars = Annotated[str, AfterValidator(_well_formed)]
+Rate = Annotated[
+    Any,
+    PlainValidator(_rate),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+                {"type": "string", "pattern": f"^({PATTERN})$"},
+                {"type": "null"},
+            ]
+        }
+    ),
+]
 ServerName = Annotated[str, AfterValidator(_server_name)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 EnvName = Annotated[str, AfterValidator(_env_name)]
@@ -250,7 +285,13 @@ class TaskModel(_Strict):
     setup: Text | None = Field(
         None, title="Setup", description="Shell command that runs before the agent, in its working directory."
     )
+    solution: Text | None = Field(
+        None,
+        title="Solution",
+        description="Shell command that does the task. Only `caliper check` runs it, after `setup`: then `assert` must pass.",
+    )
     cleanup: Text | None = Field(None, title="Cleanup", description="Shell command that always runs at the end of an attempt.")
+    bar: Rate = Field(None, title="Bar", description="The rate that this task is to reach, instead of the spec's `bar`.")
 
 
 class SpecModel(_Strict):
@@ -271,6 +312,12 @@ class SpecModel(_Strict):
     sandbox: SandboxModel | None = Field(None, title="Sandbox", description="What each attempt gets to see.")
     mcp: dict[ServerName, McpServerValue] | None = Field(
         None, title="MCP servers", description="Servers the agent may use, in both arms, by name."
+    )
+    bar: Rate = Field(
+        None,
+        title="Bar",
+        description="The rate that each task is to reach with the skill, such as 0.8 or 4/5. Then failing attempts are "
+        "tolerated, and this decides. Without it every failing attempt fails.",
     )
     tasks: list[TaskModel] = Field(title="Tasks", description="What the agent is asked, one attempt at a time.", min_length=1)
 
