@@ -56,9 +56,34 @@ def test_added_modified_and_deleted_files_sorted_by_path(work: Path) -> None:
     (work / "z/gone.txt").unlink()
     assert changed_files(before, work) == (
         ChangedFile(path="a/new é.txt", change="added", size=6, text="hello\n"),
-        ChangedFile(path="b.txt", change="modified", size=8, text="new text"),
-        ChangedFile(path="z/gone.txt", change="deleted", size=0),
+        ChangedFile(path="b.txt", change="modified", size=8, text="new text", before="old"),
+        ChangedFile(path="z/gone.txt", change="deleted", size=0, before="x"),
     )
+
+
+def test_what_the_agent_found_is_kept_of_small_texts_only(work: Path) -> None:
+    put(work / "binary.bin", b"\0\1")
+    put(work / "large.txt", "x" * (snapshots.MAX_KEPT + 1))
+    (work / "link").symlink_to("large.txt")
+    before = snapshot(work)
+    for name in ("binary.bin", "large.txt", "link"):
+        (work / name).unlink()
+        put(work / name, "new")
+    found = {file.path: file.before for file in changed_files(before, work)}
+    assert found == {"binary.bin": None, "large.txt": None, "link": "symbolic link to large.txt"}
+
+
+def test_what_is_kept_is_bounded_and_takes_nothing_from_what_the_judge_reads(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abc":
+        put(work / name, "old!!")
+    monkeypatch.setattr(snapshots, "MAX_KEPT_TOTAL", 10)
+    before = snapshot(work)
+    for name in "abc":
+        put(work / name, "new")
+    files = changed_files(before, work, max_total=9)
+    assert [file.text for file in files] == ["new"] * 3
+    assert [file.before for file in files] == ["old!!", None, None]
+    assert [file.before for file in changed_files(before, work)] == ["old!!", "old!!", None]
 
 
 def test_nothing_happened(work: Path) -> None:

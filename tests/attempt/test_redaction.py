@@ -473,7 +473,7 @@ def record(text: str) -> AttemptRecord:
         skills_reported=(text,),
         skills_used=(text,),
         mcp_reported=(text,),
-        changed_files=(ChangedFile(path=text, change="added", size=1, text=text),),
+        changed_files=(ChangedFile(path=text, change="added", size=1, text=text, before=text),),
         cleanup_error=text,
         fatal=text,
         transcript_path="/home/ann/t.jsonl",
@@ -486,7 +486,7 @@ def test_every_text_of_a_record_is_redacted() -> None:
     for field in fields(AttemptRecord):
         if field.name != "redactions":
             assert getattr(told, field.name) == getattr(clean, field.name), field.name
-    assert told.redactions == 17
+    assert told.redactions == 18
     assert SECRET not in json.dumps(told.to_json(), ensure_ascii=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -38,24 +39,28 @@ def changed_files(
 ) -> tuple[ChangedFile, ...]:
     """The files below `work` that were added, modified or deleted since `before`, sorted by path; at most `max_files`.
 
-    `text` is at most `max_text` characters of a text file, `max_total` of all; a symbolic link's says where it leads. The inside
-    of a repository is one entry, `.git`. Directories, devices and pipes are left out. What cannot be read has no text.
+    `text` is at most `max_text` characters of a text file, `max_total` of all; a symbolic link's says where it leads. `before`
+    is whole or not there, within the same limits. The inside of a repository is one entry, `.git`. Directories, devices and
+    pipes are left out. What cannot be read has no text.
     """
     after = snapshot(work, digests=False)
-    found: dict[str, tuple[Change, Entry | None]] = {}
+    found: dict[str, tuple[Change, Entry | None, Entry | None]] = {}
     for path, change, entry, old in _differences(before, after, work):
         repository = _repository(path)
         if repository is not None:
-            found.setdefault(repository, (_change(repository, before, after), None))
+            found.setdefault(repository, (_change(repository, before, after), None, None))
         elif not _is_directory(entry or old):
-            found[path] = (change, entry)
+            found[path] = (change, entry, old)
     chosen = sorted(found, key=lambda path: (not _MADE_BY_TOOLS.isdisjoint(path.split("/")), path))[:max_files]
     out: list[ChangedFile] = []
-    left = max_total
+    left = left_before = max_total  # apart: what the judge reads must not depend on what reports show
     for path in sorted(chosen):
-        change, entry = found[path]
+        change, entry, old = found[path]
         file = _described(path, change, entry, work, min(max_text, left))
         left -= len(file.text or "")
+        if (text := _found(old)) is not None and len(text) <= min(max_text, left_before):
+            file = replace(file, before=text)
+            left_before -= len(text)
         out.append(file)
     return tuple(out)
 
@@ -137,6 +142,15 @@ def _described(path: str, change: Change, entry: Entry | None, work: Path, max_t
         return ChangedFile(path=path, change=change, size=entry.size)
     cut = len(text) > max_text or (data is not None and len(data) < entry.size)
     return ChangedFile(path=path, change=change, size=entry.size, text=text[:max_text], truncated=cut)
+
+
+def _found(old: Entry | None) -> str | None:
+    """The text that the agent found, where it was kept."""
+    if old is None:
+        return None
+    if old.link is not None:
+        return f"symbolic link to {old.link}"
+    return None if old.content is None else _decoded(old.content)
 
 
 def _decoded(data: bytes) -> str | None:

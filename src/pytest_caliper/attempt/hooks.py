@@ -1,4 +1,4 @@
-"""Runs a task's `setup:` and `cleanup:`."""
+"""Runs a task's `setup:` and `cleanup:`, and its `solution:` under the grader check."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_SHOWN = 300
 """Characters of what a hook said last."""
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
-Kind = Literal["setup", "cleanup"]
+Kind = Literal["setup", "solution", "cleanup"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

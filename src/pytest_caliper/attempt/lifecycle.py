@@ -99,12 +99,13 @@ class Lifecycle:
         redactor = self.redactor.for_workspace(workspace)
         # Redacted before it is cut: what is left of a secret at a cut could not be found any more.
         turns, cut = bounded_turns(redact_turn(turn, redactor) for turn in transcript)
-        written = write_transcript(turns, plan.transcript_path)
+        places = [path for path in (plan.transcript_path, plan.transcript_spare) if path is not None]
+        written = next((path for path in places if write_transcript(turns, path)), None)
         record = redact_record(record, redactor)
         if cut:
             record = replace(record, transcript_truncated=True)
-        if written:
-            record = replace(record, transcript_path=str(plan.transcript_path))
+        if written is not None:
+            record = replace(record, transcript_path=str(written))
         else:
             record = replace(record, transcript_truncated=True)
         return replace(record, redactions=redactor.count)
@@ -113,7 +114,8 @@ class Lifecycle:
 def write_transcript(turns: Sequence[Turn], path: Path) -> bool:
     """One JSON turn per line. -> False when the disk does not take it: the attempt counts all the same."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        for directory in reversed([path.parent, *(above for above in path.parent.parents if not above.exists())]):
+            directory.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would open the ones above to everybody
         with open(path, "w", encoding="ascii") as out:
             for turn in turns:
                 out.write(json.dumps(turn.to_json(), ensure_ascii=True) + "\n")
@@ -218,6 +220,7 @@ class _Course:
             autorater_passed=verdict.autorater_passed,
             autorater_reasoning=verdict.autorater_reasoning,
             judge_votes=verdict.judge_votes,
+            judge_usage=verdict.judge_usage,
             model=result.model,
             judge_model=verdict.judge_model,
             cli_version=result.cli_version,

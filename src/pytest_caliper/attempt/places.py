@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -24,9 +24,11 @@ _SLUG_END = r"(?![A-Za-z0-9])"
 class Places:
     """Directories by all their spellings."""
 
-    pattern: re.Pattern[str] | None
+    patterns: Mapping[str, str]
+    """Spelling -> the regular expression that finds it, in the order in which they are tried."""
     words: Mapping[str, str]
     """Spelling -> what stands for it."""
+    _compiled: dict[tuple[str, ...], re.Pattern[str]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, paths: Mapping[Path, str]) -> Places:
@@ -44,16 +46,22 @@ class Places:
                         target.setdefault(spelling, word)
                     if target is deep:
                         slugs.setdefault(re.sub(r"[^A-Za-z0-9]", "-", clean), word)
-        patterns = [
-            *(re.escape(spelling) + _END for spelling in _longest_first(deep)),
-            *(re.escape(spelling[0]) + _START + re.escape(spelling[1:]) + _END for spelling in _longest_first(shallow)),
-            *(re.escape(spelling) + _SLUG_END for spelling in _longest_first(slugs)),
-        ]
-        return cls(re.compile("|".join(patterns)) if patterns else None, deep | shallow | slugs)
+        patterns = {spelling: re.escape(spelling) + _END for spelling in _longest_first(deep)}
+        for spelling in _longest_first(shallow):
+            patterns.setdefault(spelling, re.escape(spelling[0]) + _START + re.escape(spelling[1:]) + _END)
+        for spelling in _longest_first(slugs):
+            patterns.setdefault(spelling, re.escape(spelling) + _SLUG_END)
+        return cls(patterns, slugs | shallow | deep)
 
     def replaced(self, text: str) -> str:
         """`text` with every directory replaced by its word, the innermost one where several fit."""
-        return text if self.pattern is None else self.pattern.sub(lambda match: self.words[match[0]], text)
+        # Most texts name none or one of them: to compile all spellings would cost more than the attempt's other work together.
+        present = tuple(spelling for spelling in self.patterns if spelling in text)
+        if not present:
+            return text
+        if present not in self._compiled:
+            self._compiled[present] = re.compile("|".join(self.patterns[spelling] for spelling in present))
+        return self._compiled[present].sub(lambda match: self.words[match[0]], text)
 
 
 def _longest_first(texts: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase, translate
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path, PurePath
 
@@ -22,7 +22,7 @@ MAX_NAMES = 2_000
 """Files of a protected directory whose names are compared with globs."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Place:
     """One of the names of a protected file or directory."""
 
@@ -31,8 +31,11 @@ class _Place:
     name: str
     """Normal and absolute, folded."""
     is_dir: bool
-    files: frozenset[str]
-    """The names of the file, or of all below the directory."""
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """The names of the file, or of those below the directory. Looked for only when an agent comes near."""
+        return frozenset(map(_fold, _names_below(self.path))) if self.is_dir else frozenset({_fold(self.path.name)})
 
 
 class ProtectedFiles:
@@ -48,8 +51,7 @@ class ProtectedFiles:
             if any(_below(inside, name) for inside in root for name in names):
                 continue  # else the whole workspace would be out of bounds
             is_dir = path.is_dir()
-            files = frozenset(map(_fold, _names_below(path))) if is_dir else frozenset({_fold(path.name)})
-            self._places += [_Place(path=path, name=name, is_dir=is_dir, files=files) for name in names]
+            self._places += [_Place(path=path, name=name, is_dir=is_dir) for name in names]
             self._remember(path)
 
     def _remember(self, path: Path) -> None:

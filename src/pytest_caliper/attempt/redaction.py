@@ -62,6 +62,12 @@ class _Secrets:
         return text, found + shaped
 
 
+@lru_cache(maxsize=8)
+def _secrets_in(env: tuple[tuple[str, str], ...], referenced: tuple[str, ...]) -> _Secrets:
+    """Remembered as well: to look at every variable's name costs more than an attempt's record."""
+    return _Secrets.of(tuple(secret_values(dict(env), referenced).items()))
+
+
 class Redactor:
     """Replaces secrets by `[redacted:NAME]` and private directories by `$WORK`, `$HOME`, `$ROOT` and the like.
 
@@ -71,7 +77,7 @@ class Redactor:
     def __init__(self, secrets: _Secrets, paths: Mapping[Path, str]) -> None:
         self._secrets = secrets
         self._paths = dict(paths)
-        self._places = Places.of(paths)
+        self._places: Places | None = None
         self._count = 0
 
     @classmethod
@@ -84,7 +90,7 @@ class Redactor:
         """
         home = env.get("HOME", "")
         known = {Path(home): "~"} if home.startswith("/") else {}
-        return cls(_Secrets.of(tuple(secret_values(env, referenced).items())), known | dict(paths or {}))
+        return cls(_secrets_in(tuple(env.items()), tuple(referenced)), known | dict(paths or {}))
 
     def for_workspace(self, workspace: Workspace) -> Redactor:
         """A fresh redactor for one attempt, which also knows its directories. Cheap: the secrets are shared."""
@@ -165,10 +171,13 @@ class Redactor:
 
     def _rebuilt(self, value: Any) -> tuple[str, int]:
         inner = Redactor(self._secrets, self._paths)
+        inner._places = self._places
         return json.dumps(inner.redact_json(value), ensure_ascii=False), inner.count
 
     def _replaced(self, text: str) -> tuple[str, int]:
         out, found = self._secrets.replaced(text)
+        if self._places is None:  # the one that attempts' own are made from never replaces anything
+            self._places = Places.of(self._paths)
         return self._places.replaced(out), found
 
 
@@ -219,7 +228,9 @@ def redact_record(record: AttemptRecord, redactor: Redactor) -> AttemptRecord:
 
 
 def _changed_file(file: ChangedFile, redactor: Redactor) -> ChangedFile:
-    return replace(file, path=redactor.redact(file.path), text=_optional(file.text, redactor))
+    return replace(
+        file, path=redactor.redact(file.path), text=_optional(file.text, redactor), before=_optional(file.before, redactor)
+    )
 
 
 def _optional(text: str | None, redactor: Redactor) -> str | None:

@@ -15,6 +15,9 @@ MAX_ENTRIES = 100_000
 MAX_DIGESTED = 1024 * 1024
 """Bytes of a file whose content is looked at."""
 MAX_DIGESTED_TOTAL = 32 * 1024 * 1024
+MAX_KEPT = 20_000
+"""Bytes of a file that is kept whole, so that a change can be shown as one."""
+MAX_KEPT_TOTAL = 1024 * 1024
 RACY_NS = 2_000_000_000
 """A file that changed so shortly before it was looked at may change again without new times: clocks of file systems tick in
 milliseconds to 2 seconds. git calls such entries racily clean."""
@@ -34,6 +37,8 @@ class Entry:
     """Where a symbolic link leads."""
     digest: bytes | None = None
     """Of the content; None when it was not read."""
+    content: bytes | None = None
+    """The content itself, of small files."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +74,7 @@ def snapshot(work: Path, *, digests: bool = True) -> Snapshot:
         return Snapshot(entries=entries, taken_ns=taken_ns)
     closed: set[str] = set()
     budget = MAX_DIGESTED_TOTAL if digests else -1
+    room = MAX_KEPT_TOTAL
     pending = [""]
     while pending:
         directory = pending.pop()
@@ -84,17 +90,18 @@ def snapshot(work: Path, *, digests: bool = True) -> Snapshot:
             if len(entries) >= MAX_ENTRIES:
                 return Snapshot(entries=entries, taken_ns=taken_ns, closed=frozenset(closed), complete=False)
             path = f"{directory}/{item.name}" if directory else item.name
-            entry = _entry(item, budget)
+            entry = _entry(item, budget, room)
             if entry is None:
                 continue
             entries[path] = entry
             budget -= entry.size if entry.digest is not None else 0
+            room -= len(entry.content or b"")
             if stat.S_ISDIR(entry.mode):
                 pending.append(path)
     return Snapshot(entries=entries, taken_ns=taken_ns, closed=frozenset(closed))
 
 
-def _entry(item: os.DirEntry[str], budget: int) -> Entry | None:
+def _entry(item: os.DirEntry[str], budget: int, room: int) -> Entry | None:
     """The entry; None for what is neither file nor directory nor link, and for what has just gone."""
     try:
         found = item.stat(follow_symlinks=False)
@@ -103,9 +110,10 @@ def _entry(item: os.DirEntry[str], budget: int) -> Entry | None:
         return None
     if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode) or link is not None):
         return None
-    digest = None
+    digest = data = None
     if stat.S_ISREG(found.st_mode) and found.st_size <= min(MAX_DIGESTED, budget):
-        digest = digest_of(Path(item.path))
+        data = read_regular(Path(item.path), limit=MAX_DIGESTED + 1)
+        digest = None if data is None else _digest(data)
     return Entry(
         mode=found.st_mode,
         size=found.st_size,
@@ -114,13 +122,18 @@ def _entry(item: os.DirEntry[str], budget: int) -> Entry | None:
         inode=found.st_ino,
         link=link,
         digest=digest,
+        content=data if data is not None and len(data) <= min(MAX_KEPT, room) else None,
     )
 
 
 def digest_of(path: Path) -> bytes | None:
     """A digest of the content of a regular file, as far as `MAX_DIGESTED`; None when it cannot be read."""
     data = read_regular(path, limit=MAX_DIGESTED + 1)
-    return None if data is None else hashlib.sha256(data).digest()
+    return None if data is None else _digest(data)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def read_regular(path: Path, limit: int | None = None) -> bytes | None:

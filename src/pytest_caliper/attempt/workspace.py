@@ -14,12 +14,65 @@ from pytest_caliper.contracts import Workspace
 PREFIX = "caliper-"
 
 
+OWNER = ".caliper-owner"
+"""In every directory that a session may leave behind when it and its watchdog are killed: locked (flock(2)) while it lives."""
+
+
 def session_root() -> Path:
-    """A new private directory for all attempts of this process. Raises OSError when none can be made."""
+    """A new private directory for all attempts of this process; what killed sessions left goes. Raises OSError when none can be
+    made."""
     base = Path(tempfile.gettempdir()).resolve()
     if _in_repository(base) and not _in_repository(Path("/tmp")):  # an agent must not find a repository above its work
         base = Path("/tmp").resolve()
+    sweep(base)
     return Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+
+
+def own(directory: Path) -> int:
+    """Mark the directory as this process's until the descriptor that is returned is closed, at the latest by the process's end.
+
+    Raises OSError.
+    """
+    import fcntl
+
+    unlocked = directory / f"{OWNER}-new"  # under its name only when it is locked: a sweep may look at any moment
+    descriptor = os.open(unlocked, os.O_WRONLY | os.O_CREAT, 0o600)
+    with suppress(OSError):  # a file system without locks: then it is never swept
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        unlocked.rename(directory / OWNER)
+    return descriptor
+
+
+def sweep(base: Path) -> list[Path]:
+    """Remove directories of ours whose process is gone: with them go the copies of credentials in them. -> which.
+
+    Only what carries the mark, belongs to this user and is no link is touched.
+    """
+    gone = []
+    with suppress(OSError), os.scandir(base) as entries:
+        for entry in entries:
+            if entry.name.startswith(PREFIX) and _is_abandoned(entry):
+                remove(Path(entry.path))
+                gone.append(Path(entry.path))
+    return gone
+
+
+def _is_abandoned(entry: os.DirEntry[str]) -> bool:
+    import fcntl
+
+    try:
+        if not entry.is_dir(follow_symlinks=False) or entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+            return False
+        descriptor = os.open(Path(entry.path) / OWNER, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody lives; or a file system without locks, where nobody can tell
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def _in_repository(path: Path) -> bool:

@@ -20,6 +20,8 @@ from pytest_caliper.process.output import Output
 from pytest_caliper.process.reaping import Family
 from pytest_caliper.process.table import process_table
 
+FAREWELL_LOOKS, FAREWELL_S = 5, 0.001
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
@@ -53,6 +55,8 @@ class Processes:
         self._monitor = Monitor()
         self._guard = Guard(session_tag)
         self._closing = threading.Lock()
+        self._first: dict[str, tuple[int, float]] = {}
+        """Tag -> the first process that was given it, and when: what else carries it is younger."""
         self._closed = False
 
     @property
@@ -100,6 +104,7 @@ class Processes:
         if pid <= 1 or pid in (os.getpid(), os.getpgrp()):
             raise ValueError(f"process {pid} cannot be looked after: it is not somebody's child")
         watched = Watched(timeout_s, self._spare)
+        self._first.setdefault(tag, (pid, time.monotonic()))
         with self._monitor.watching(watched):
             family = self._family(tag, pid)
             if family.born is None:  # gone already: its number may be a stranger's by now
@@ -111,7 +116,7 @@ class Processes:
             try:
                 yield watched
             finally:
-                uninterrupted(lambda: self._clear(watched, family))
+                uninterrupted(lambda: self._clear_forked(watched, family))
 
     def reap(self, tag: str) -> int:
         """Kill every process that carries exactly this tag, or one below it (`tag/...`), and its descendants; how many."""
@@ -160,6 +165,7 @@ class Processes:
                 return Ended(returncode=-signal.SIGINT, cause=watched.cause, duration_s=0.0, cpu_s=0.0, strays=0)
             started_s = time.monotonic()
             pid = self._spawn(command, output, tag)
+            self._first.setdefault(tag, (pid, started_s))
             family = self._family(tag, pid, output)
             collected: Collected | None = None
             try:
@@ -203,6 +209,15 @@ class Processes:
             self._guard.discard(family.leader)
         return strays
 
+    def _clear_forked(self, watched: Watched, family: Family) -> int:
+        """A fork that has given its answer is about to exit: to wait for that is cheaper than to hunt it."""
+        if watched.cause == "exit":
+            for _ in range(FAREWELL_LOOKS):
+                if family.leader_ended():
+                    break
+                time.sleep(FAREWELL_S)
+        return self._clear(watched, family)
+
     def _release(self, watched: Watched, family: Family) -> int:
         """Let the family live on; it still carries its tag."""
         watched.end()
@@ -215,7 +230,12 @@ class Processes:
         self._monitor.nudge()
 
     def _reap(self, tag: str) -> int:
-        return self._family(tag).kill(self._spare(), looks=2)
+        given = [known for known in list(self._first) if known == tag or known.startswith(tag + "/")]
+        family = self._family(tag)
+        firsts = [first for known in given if (first := self._first.pop(known, None)) is not None]
+        if firsts and tag != self.session_tag:
+            family.lowest, family.started_s = min(pid for pid, _ in firsts), min(began for _, began in firsts)
+        return family.kill(self._spare(), looks=2 if family.lowest is None else 1)
 
     def _spare(self) -> frozenset[int]:
         return frozenset(pid for pid in (os.getpid(), self._guard.pid) if pid is not None)

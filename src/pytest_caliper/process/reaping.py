@@ -29,6 +29,8 @@ class Family:
     born: float | None = None
     """When the leader started; None when unknown."""
     files: frozenset[FileId] = frozenset()
+    lowest: int | None = None
+    """Without a leader: the first process that was given the tag, at `started_s`; the others have higher pids."""
     started_s: float = field(default_factory=time.monotonic)
     known: dict[int, Entry] = field(default_factory=dict)
     """Members seen so far that may by now have lost what they are known by."""
@@ -86,7 +88,7 @@ class Family:
             found = {pid: entry for pid, entry in self.find(spare).items() if (pid, entry.born) not in beyond}
             if not found:
                 clean += 1
-                if clean >= looks + self.unsure:
+                if clean >= looks + (self.unsure or any(pid != self.leader for pid, _ in killed)):
                     break
             else:
                 clean = 0
@@ -126,8 +128,9 @@ class Family:
         return self.born is not None and entry.born != self.born
 
     def _since(self) -> int:
-        """The lowest pid to look at: the leader's own where later processes are sure to have higher ones, else 0."""
-        if self.leader is None or time.monotonic() - self.started_s > PIDS_IN_ORDER_S:
+        """The lowest pid to look at: the first process's own where later ones are sure to have higher ones, else 0."""
+        first = self.lowest if self.leader is None else self.leader
+        if first is None or time.monotonic() - self.started_s > PIDS_IN_ORDER_S:
             return 0
         last = last_pid()
-        return self.leader if last is not None and last >= self.leader else 0
+        return first if last is not None and last >= first else 0
