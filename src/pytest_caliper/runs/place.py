@@ -23,7 +23,7 @@ def project_of(spec: Path, rootdir: Path) -> Path:
     repository the same search ends at `rootdir`, which is the answer when nothing is found.
     """
     above = _absolute(spec).parents
-    root = next((directory for directory in above if _is_repository(directory)), None)
+    root = next((directory for directory in above if is_repository(directory)), None)
     boundary = root or rootdir
     if _relative(above[0], boundary) is None:
         return boundary
@@ -96,7 +96,8 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100  links stay: the spec is where its user sees it
 
 
-def _is_repository(directory: Path) -> bool:
+def is_repository(directory: Path) -> bool:
+    """Whether a directory is the root of a repository."""
     return any((directory / mark).exists() for mark in _REPOSITORY_MARKS)
 
 

@@ -5,9 +5,13 @@ The JSON is a superset of caliper-eval 0.9's run file. Derived numbers are writt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from pytest_caliper.scoring.bars import BarPolicy
 
 Arm = Literal["skill", "baseline"]
 Outcome = Literal["pass", "task_fail", "cheat", "timeout", "infra_error", "judge_error"]
@@ -35,6 +39,18 @@ class Usage:
     def total_tokens(self) -> int:
         """All four fields, unknown ones counted as nothing."""
         return self.prompt_tokens + (self.output_tokens or 0)
+
+    @classmethod
+    def sum(cls, usages: Iterable[Usage | None]) -> Usage | None:
+        """Field by field what is known; a field that none reported stays unknown. None without any usage."""
+        known = [usage for usage in usages if usage is not None]
+        if not known:
+            return None
+        fields: dict[str, int | None] = {}
+        for name in cls.__dataclass_fields__:
+            counts = [count for usage in known if (count := getattr(usage, name)) is not None]
+            fields[name] = sum(counts) if counts else None
+        return cls(**fields)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +84,8 @@ class ChangedFile:
     text: str | None = None
     """The beginning of a text file; None for binary and deleted files."""
     truncated: bool = False
+    before: str | None = None
+    """The whole text of a modified or deleted file as the agent found it; None when it was not kept (large, binary)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,6 +152,8 @@ class AttemptRecord:
     """What each vote of the autorater said; empty where it was asked once."""
     model: str | None = None
     judge_model: str | None = None
+    judge_usage: Usage | None = None
+    """What the autorater's calls for this attempt used, all together; None when its CLI did not say."""
     cli_version: str | None = None
     judge_cli_version: str | None = None
     retries: int = 0
@@ -149,6 +169,8 @@ class AttemptRecord:
     """A remedy when no later attempt could work either (login, billing, model); stops the session."""
     transcript_path: str | None = None
     """Side file with one JSON turn per line; streamed into the run file and then gone. Never written to the run file."""
+    foreign: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What another program's file tells of the attempt beyond this, under its own names; see `older`."""
 
     @property
     def usable(self) -> bool:
@@ -158,7 +180,8 @@ class AttemptRecord:
         """One attempt of the run file (without its transcript), plus the private fields `key`, `started`, `transcript_path`."""
         data = asdict(self)
         data["durations"] = self.durations.to_json()
-        data["usage"] = None if self.usage is None else {**asdict(self.usage), "total_tokens": self.usage.total_tokens}
+        for name, usage in (("usage", self.usage), ("judge_usage", self.judge_usage)):
+            data[name] = None if usage is None else {**asdict(usage), "total_tokens": usage.total_tokens}
         for name in ("cheat_evidence", "skills_used", "changed_files", "judge_votes"):
             data[name] = list(data[name])
         for name in ("skills_reported", "mcp_reported"):
@@ -171,14 +194,46 @@ class AttemptRecord:
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         known["key"] = AttemptKey(**data["key"])
         known["durations"] = Durations.from_json(data.get("durations") or {})
-        usage = data.get("usage")
-        known["usage"] = None if usage is None else Usage(**{n: usage.get(n) for n in Usage.__dataclass_fields__})
-        known["changed_files"] = tuple(ChangedFile(**entry) for entry in data.get("changed_files") or ())
+        for name in ("usage", "judge_usage"):
+            usage = data.get(name)
+            known[name] = None if usage is None else Usage(**{n: usage.get(n) for n in Usage.__dataclass_fields__})
+        known["changed_files"] = tuple(
+            ChangedFile(**{name: entry[name] for name in ChangedFile.__dataclass_fields__ if name in entry})
+            for entry in data.get("changed_files") or ()
+        )
         for name in ("cheat_evidence", "skills_used", "judge_votes"):
             known[name] = tuple(data.get(name) or ())
         for name in ("skills_reported", "mcp_reported"):
             known[name] = None if data.get(name) is None else tuple(data[name])
         return cls(**known)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bar:
+    """The bar that a task was to reach. Whether it does follows from the attempts."""
+
+    rate: Fraction
+    """Above 0 and at most 1."""
+    policy: BarPolicy
+    min_coverage: Fraction
+    """Share of the planned attempts that must be usable."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UncheckedAttempt:
+    """An attempt that only tells which skills were used, as caliper-eval 0.10 and later has them: no check was made of it.
+
+    Neither usable nor unusable: nothing was asked, so nothing was lost.
+    """
+
+    key: AttemptKey
+    outcome: str
+    """As the file has it: `not_checked`, or what kept such an attempt from its end."""
+    output: str
+    duration_seconds: float
+    usage: Usage | None = None
+    skills_used: tuple[str, ...] = ()
+    foreign: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,6 +250,12 @@ class TaskResult:
     expect: str | None = None
     assert_: str | None = None
     aborted: bool = False
+    bar: Bar | None = None
+    """None when every failing attempt fails the session."""
+    not_checked: tuple[UncheckedAttempt, ...] = ()
+    """Attempts beside `attempts` that no check was made of; only in files of caliper-eval."""
+    foreign: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """As `AttemptRecord.foreign`."""
 
     @property
     def successes(self) -> int:
@@ -229,6 +290,17 @@ class SkillSnapshot:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BaselineSource:
+    """The run in which a baseline was measured that another run took over."""
+
+    id: str
+    timestamp: str
+    """ISO 8601, UTC."""
+    file: str
+    """Relative to the project; only its name when it lies elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RunMeta:
     """What ran: `run` of the run file."""
 
@@ -258,8 +330,15 @@ class RunMeta:
     cli_version: str | None = None
     judge_cli_version: str | None = None
     judge_prompt_hash: str | None = None
+    baseline_from: BaselineSource | None = None
+    """Where the baseline was measured, when not in this run. The file's `baseline` is then the id of that run."""
     contract: Mapping[str, Any] = field(default_factory=dict)
     """Hashes of spec, each task, skill, engine and judge."""
+    foreign: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What another program's file tells of the run beyond this, under its own names, and `written_by`; see `older`."""
+    shard: Mapping[str, Any] | None = None
+    """`index` of `of` when a shard of the tasks ran; `plan`, the hash of how all tasks of all specs were dealt out; and `tasks`,
+    task id -> shard of every task of this spec. None for a run that is no shard."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -16,32 +16,58 @@ from pytest_caliper.runs import document, jsontext
 from pytest_caliper.runs.files import written_whole
 from pytest_caliper.runs.names import run_file_name
 from pytest_caliper.runs.place import PARTIAL, prepare
-from pytest_caliper.runs.records import AttemptRecord, Run, TaskResult
+from pytest_caliper.runs.records import AttemptRecord, Run, RunMeta, TaskResult
 
 _ROLES = ("assistant", "tool_use", "tool_result", "user")
 _MOST_NAMES = 1000
 
 
-def save_run(run: Run, directory: Path) -> Path:
+Full = Callable[[AttemptRecord], AttemptRecord]
+"""Gives a record with all its texts: those that are held in memory may be without."""
+
+
+def save_run(run: Run, directory: Path, *, replaces: bool = False, full: Full = lambda record: record) -> Path:
     """Write a run below its spec's results directory and return the file, `%Y-%m-%dT%H-%M-%SZ-<id>.json`.
 
-    Partial and interrupted runs go to `partial/`. Transcripts are streamed from the records' side files, which stay; one that
-    is missing or damaged is marked as truncated. Raises OSError when the disk does not take it.
+    Partial and interrupted runs and shards go to `partial/`. Transcripts are streamed from the records' side files, which stay;
+    one that is missing or damaged is marked as truncated. `full` is asked for each record when it is written. With `replaces` the
+    run went on from an earlier, interrupted session, whose file of the same name below `partial/` goes. Raises OSError when the
+    disk does not take it.
     """
-    place = directory / PARTIAL if run.meta.partial or run.meta.interrupted else directory
+    place = place_of(run.meta, directory)
     prepare(place)
     name = Path(run_file_name(run.meta.timestamp, run.meta.id))
+    earlier = directory / PARTIAL / name.name
+    if replaces and earlier == place / name.name:
+        with written_whole(earlier, overwrite=True) as out:
+            _write(run, out, full)
+        return earlier
     for number in range(1, _MOST_NAMES):
         path = place / (name.name if number == 1 else f"{name.stem}-{number}.json")
         if path.exists():
             continue
         try:
             with written_whole(path, overwrite=False) as out:
-                _write(run, out)
+                _write(run, out, full)
         except FileExistsError:  # taken since the look: the next name
             continue
+        if replaces:
+            earlier.unlink(missing_ok=True)
         return path
     raise FileExistsError(f"{place / name}: exists, and so do {_MOST_NAMES - 2} more of that name")
+
+
+def place_of(meta: RunMeta, directory: Path) -> Path:
+    """The directory of a run's file: below its spec's results directory, apart from the runs that may be the latest one."""
+    apart = meta.partial or meta.interrupted or meta.shard is not None
+    return directory / PARTIAL if apart else directory
+
+
+def write_run(run: Run, path: Path) -> None:
+    """Write a run as this very file, making its directory. Raises FileExistsError, OSError when the disk does not take it."""
+    prepare(path.parent)
+    with written_whole(path, overwrite=False) as out:
+        _write(run, out)
 
 
 def write_copy(saved: Path, output: Path) -> Path:
@@ -68,7 +94,7 @@ def _copy_target(target: Path) -> Iterator[IO[bytes]]:
             yield out
 
 
-def _write(run: Run, out: IO[bytes]) -> None:
+def _write(run: Run, out: IO[bytes], full: Full = lambda record: record) -> None:
     head = {
         "schema_version": document.SCHEMA_VERSION,
         "run": document.meta_json(run.meta),
@@ -78,23 +104,23 @@ def _write(run: Run, out: IO[bytes]) -> None:
     }
     _put(out, "{" + ",\n".join(f'"{name}": {jsontext.line(value)}' for name, value in head.items()))
     _put(out, ',\n"task_results": [')
-    _write_tasks(run.results, out)
+    _write_tasks(run.results, out, full)
     _put(out, '],\n"baseline_task_results": ')
     if run.baseline_results is None:
         _put(out, "null")
     else:
         _put(out, "[")
-        _write_tasks(run.baseline_results, out)
+        _write_tasks(run.baseline_results, out, full)
         _put(out, "]")
     _put(out, "}\n")
 
 
-def _write_tasks(tasks: Iterable[TaskResult], out: IO[bytes]) -> None:
+def _write_tasks(tasks: Iterable[TaskResult], out: IO[bytes], full: Full) -> None:
     for number, task in enumerate(tasks):
         _put(out, (",\n" if number else "\n") + _opened(document.task_json(task), "attempts") + "[")
         for place, record in enumerate(task.attempts):
             _put(out, ",\n" if place else "\n")
-            _write_attempt(record, out)
+            _write_attempt(full(record), out)
         _put(out, "]}")
 
 

@@ -1,0 +1,180 @@
+"""`--caliper-fail-fast` and `--caliper-max-tokens`: what begins no more, what is said of it, and that nothing measured is lost."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shell_agent import read_runs
+
+from pytest_caliper.running.stopping import Stopping
+from pytest_caliper.runs.records import AttemptKey, AttemptRecord, Usage
+
+WAYS = pytest.mark.parametrize("way", [(), ("-n2",), ("-n2", "--dist=worksteal")], ids=["pool", "n2", "worksteal"])
+
+
+def record(
+    attempt: int, outcome: str = "pass", *, arm: str = "skill", task: str = "task-001", tokens=None, judge=None
+) -> AttemptRecord:
+    return AttemptRecord(
+        key=AttemptKey(spec="/s", task_id=task, arm=arm, attempt=attempt),
+        task_name=task,
+        outcome=outcome,
+        reason=None,
+        output="",
+        duration_seconds=1.0,
+        started=0.0,
+        wall_seconds=1.0,
+        usage=None if tokens is None else Usage(input_tokens=tokens),
+        judge_usage=None if judge is None else Usage(output_tokens=judge),
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "limit", "stops_after"),
+    [
+        (["infra_error", "timeout"], 2, 2),
+        (["infra_error", "pass", "timeout"], 2, None),
+        (["infra_error", "judge_error", "infra_error"], 2, None),
+        (["timeout"], 1, 1),
+        (["task_fail"] * 5, 1, None),
+        (["infra_error"] * 5, 0, None),
+        (["pass", "infra_error", "infra_error", "infra_error"], 3, 4),
+    ],
+)
+def test_consecutive_losses_of_one_arm(outcomes, limit, stops_after):
+    stopping = Stopping(fail_fast=limit, max_tokens=None)
+    for n, outcome in enumerate(outcomes, 1):
+        assert stopping.begins(record(n).key) is None
+        stopping.ended(record(n, outcome))
+        refused = stopping.refused([record(9).key])
+        assert bool(refused) == (stops_after is not None and n >= stops_after)
+    assert not stopping.refused([record(1, arm="baseline").key, record(1, task="task-002").key])
+
+
+def test_tokens_of_judges_count_and_pairs_are_finished():
+    stopping = Stopping(fail_fast=0, max_tokens=100)
+    assert stopping.begins(record(1).key) is None
+    stopping.ended(record(1, tokens=30, judge=25))
+    assert stopping.tokens == 55
+    assert "55 of 100 tokens" in stopping.begins(record(2).key)
+    assert stopping.begins(record(1, arm="baseline").key) is None, "half a pair tells nothing"
+    assert stopping.begins(record(3, arm="baseline").key) is not None
+
+
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=60), st.integers(1, 3000), st.integers(1, 8))
+def test_the_total_is_passed_by_what_runs_at_most(tokens, limit, workers):
+    """However attempts differ: when one is refused, another of the mean size would have passed the limit."""
+    stopping = Stopping(fail_fast=0, max_tokens=limit)
+    running: list[AttemptRecord] = []
+    used: list[int] = []
+    for n, amount in enumerate(tokens, 1):
+        if len(running) == workers:
+            ended = running.pop(0)
+            stopping.ended(ended)
+            used.append(ended.usage.total_tokens)
+        if stopping.begins(record(n).key) is not None:
+            mean = sum(used) / len(used)
+            assert sum(used) + mean * (len(running) + 1) > limit
+            return
+        running.append(record(n, tokens=amount))
+    assert not stopping.spent
+
+
+@WAYS
+def test_the_rest_of_an_arm_is_aborted(project, way):
+    project.spec(
+        """
+    tasks:
+      - {name: Broken, prompt: 'echo Broken >> $SPEC_LEDGER; exit 3', assert: assert True}
+      - {name: Fine, prompt: 'echo a', assert: assert attempt.answer == 'a'}
+    """.replace("$SPEC_LEDGER", str(project.path / "ledger"))
+    )
+    k = 20
+    result = project.runpytest_subprocess(
+        "demo.eval.yaml", f"--caliper-k={k}", "--caliper-fail-fast=2", "--caliper-workers=2", "-v", *way
+    )
+    assert result.ret == 1
+    (run,) = read_runs(project.path)
+    broken, fine = run["task_results"]
+    assert 2 <= len(broken["attempts"]) <= 4, "what ran when the limit was reached finishes, nothing else begins"
+    assert (project.path / "ledger").read_text().count("Broken") == len(broken["attempts"])
+    assert (broken["aborted"], broken["planned"], broken["score"]) == (True, k, None)
+    assert (fine["aborted"], len(fine["attempts"])) == (False, k)
+    assert not run["run"]["interrupted"]
+    left = k - len(broken["attempts"])
+    result.stdout.fnmatch_lines(
+        [
+            "*ABORTED*",
+            f"caliper: demo.eval.yaml: Broken: {left} planned attempts did not run: "
+            "aborted: infra_error came 2 times in a row (--caliper-fail-fast 2)",
+        ]
+    )
+    assert sum(result.parseoutcomes().values()) == 2 * k, "every planned attempt is accounted for"
+
+
+@WAYS
+def test_no_more_tokens(project, way):
+    project.spec("""
+    tasks:
+      - {name: T, prompt: 'echo "!tokens 99"; echo a', assert: assert attempt.answer == 'a'}
+    """)
+    result = project.runpytest_subprocess(
+        "demo.eval.yaml", "--caliper-k=20", "--caliper-baseline", "--caliper-max-tokens=1_000", "--caliper-workers=2", *way
+    )
+    assert result.ret == 1
+    (run,) = read_runs(project.path)
+    skill, base = (run[arm][0] for arm in ("task_results", "baseline_task_results"))
+    numbers = [[attempt["attempt"] for attempt in arm["attempts"]] for arm in (skill, base)]
+    assert numbers[0] == numbers[1], "a pair was begun and not finished"
+    assert 4 <= len(numbers[0]) <= 6
+    assert skill["aborted"]
+    assert base["aborted"]
+    result.stdout.fnmatch_lines(
+        ["caliper: demo.eval.yaml: * planned attempts did not run: not begun: * of 1,000 tokens are used*"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--caliper-fail-fast=-1"], "at least 0"),
+        (["--caliper-fail-fast=x"], "at least 0"),
+        (["--caliper-max-tokens=0"], "at least 1"),
+        (["--caliper-max-tokens=1e6"], "whole number of tokens"),
+    ],
+)
+def test_bad_numbers(project, arguments, says):
+    project.spec("tasks:\n  - {name: T, prompt: 'echo a', assert: assert True}\n")
+    result = project.runpytest("demo.eval.yaml", *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{says}*"])
+
+
+def test_limits_from_the_ini_file(project):
+    (project.path / "pytest.ini").write_text(
+        (project.path / "pytest.ini").read_text() + "\ncaliper_fail_fast = 1\ncaliper_max_tokens = 1_000\n"
+    )
+    project.spec("tasks:\n  - {name: T, prompt: 'exit 3', assert: assert True}\n")
+    project.runpytest("demo.eval.yaml", "--caliper-k=4", "--caliper-workers=1")
+    (run,) = read_runs(project.path)
+    assert len(run["task_results"][0]["attempts"]) == 1
+
+
+def test_two_specs_of_one_name_in_two_directories_do_not_share_a_count():
+    stopping = Stopping(fail_fast=1, max_tokens=None)
+    stopping.ended(record(1, "timeout"))
+    keys = [AttemptKey(spec=spec, task_id="task-001", arm="skill", attempt=2) for spec in ("/s", "/t")]
+    assert list(stopping.refused(keys)) == keys[:1]
+
+
+def test_cancelled_attempts_do_not_count_as_running():
+    stopping = Stopping(fail_fast=0, max_tokens=100)
+    stopping.ended(record(1, tokens=40))
+    for n in itertools.count(2):
+        if n > 50:
+            break
+        assert stopping.begins(record(n).key) is None
+        stopping.cancelled(record(n).key)
