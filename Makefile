@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all lint record-demo clean
+.PHONY: demo test test-all lint record-demo images clean
 
 demo: $(STAMP)  ## the main job on recorded attempts: no agent, no key, no network
 	@$(BIN)/python -m pytest -p no:cacheprovider -c examples/quickstart/pytest.ini examples/quickstart/changelog.eval.yaml \
@@ -19,13 +19,16 @@ test-all: $(STAMP)  ## all tests, with every agent CLI
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: $(STAMP)
-	$(BIN)/ruff format --check src tests examples benchmarks conftest.py
-	$(BIN)/ruff check src tests examples benchmarks conftest.py
+	$(BIN)/ruff format --check src tests examples benchmarks docs conftest.py
+	$(BIN)/ruff check src tests examples benchmarks docs conftest.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 record-demo: $(STAMP)  ## record the quick start's cassettes anew (needs node; stays on loopback)
 	$(BIN)/python examples/quickstart/record.py
+
+images: $(STAMP)  ## make the terminal images of docs/images from what the demo prints
+	$(BIN)/python docs/images/render.py
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -31,6 +31,14 @@ class AttemptFailed(AssertionError):
         self.record = record
 
 
+class BarMissed(AssertionError):
+    """A task does not reach its bar, or nobody can tell. Its text is what the FAILURES section shows."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
 class SpecFile(pytest.Module):
     """A spec. Its module object is empty: fixtures of module scope and `request.module` need one."""
 
@@ -80,10 +88,17 @@ class TaskNode(pytest.Class):
     def newinstance(self) -> None:
         """There is nothing to make an instance of."""
 
-    def collect(self) -> Iterator[AttemptItem]:
-        """The attempts of each arm, attempt 1 of both arms first."""
+    def collect(self) -> Iterator[AttemptItem | BarItem]:
+        """The attempts of each arm, attempt 1 of both arms first, then the bar, if there is one; or the grader check's trials."""
+        if state_of(self.config).settings.check:
+            from pytest_caliper.checking.items import checks_of
+
+            yield from checks_of(self)
+            return
         for key in self.plan.keys(self.task):
             yield AttemptItem.from_parent(self, key=key)
+        if self.plan.bar(self.task) is not None:
+            yield BarItem.from_parent(self)
 
 
 class AttemptItem(pytest.Function):
@@ -116,7 +131,42 @@ class AttemptItem(pytest.Function):
         if isinstance(excinfo.value, AttemptFailed):
             from pytest_caliper.reports import failure_representation
 
-            return failure_representation(self, excinfo)
+            return failure_representation(self, excinfo.value.record, excinfo)
+        return super().repr_failure(excinfo)
+
+
+class BarItem(pytest.Item):
+    """The verdict over a task's attempts. It asks for no fixture: nothing is set up for it."""
+
+    task: Task
+    plan: SpecPlan
+    fixturenames: list[str]
+    """None; other people's hooks look at it."""
+
+    @classmethod
+    def from_parent(cls, parent: TaskNode) -> BarItem:  # type: ignore[override]
+        self: BarItem = super().from_parent(parent, name="bar")
+        self.task, self.plan = parent.task, parent.plan
+        self.fixturenames = []
+        return self
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """The task's line; the domain ends in `.bar`."""
+        parent = self.parent
+        return self.path, self.task.line, f"{parent.name if parent else ''}.{self.name}"
+
+    def runtest(self) -> None:
+        """Judge what ran in this session."""
+        from pytest_caliper.bars import run_bar
+
+        run_bar(self)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002
+        """A missed bar as people need it; anything else as pytest shows it."""
+        if isinstance(excinfo.value, BarMissed):
+            from pytest_caliper.bars import missed_representation
+
+            return missed_representation(self.plan, self.task, excinfo)
         return super().repr_failure(excinfo)
 
 

@@ -84,6 +84,8 @@ class AttemptPlan:
     """`<session>/<attempt>`: carried in the environment of every process of the attempt."""
     transcript_path: Path
     """Side file that the attempt writes its redacted transcript to."""
+    transcript_spare: Path | None = None
+    """Written instead where the disk of `transcript_path` does not take it."""
     project: Path | None = None
     """The directory that the spec's project is known by; None where nobody said."""
     user_customizations: bool = False
@@ -194,6 +196,8 @@ class Verdict:
     """What each vote said, None for one that gave no verdict; empty where the autorater was asked once."""
     judge_model: str | None = None
     judge_cli_version: str | None = None
+    judge_usage: Usage | None = None
+    """Tokens of all calls to the autorater together, as far as they were reported; None when none was."""
     assert_s: float | None = None
     judge_s: float | None = None
 
@@ -225,6 +229,8 @@ class JudgeReply:
     """As in HarnessResult."""
     cli_version: str | None = None
     duration_s: float = 0.0
+    usage: Usage | None = None
+    """Tokens of this call; None when the CLI did not report them."""
 
 
 class Harness(Protocol):

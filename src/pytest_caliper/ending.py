@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_caliper.announcing import has_announced
 from pytest_caliper.process.interrupts import uninterrupted
 from pytest_caliper.state import STATE, UNOPENED, State
+
+if TYPE_CHECKING:
+    from pytest_caliper.runs.records import Run
 
 
 def finish(session: pytest.Session, state: State) -> None:
@@ -21,8 +27,34 @@ def finish(session: pytest.Session, state: State) -> None:
     state.close()
     state.session.problems += state.unkept
     uninterrupted(state.session.finish)
+    if state.cut is not None and state.cut.holds_nothing():
+        state.session.notes.append(state.cut.holds_nothing_text())
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:  # a CI matrix must not fail for being wider than need be
+            session.exitstatus = pytest.ExitCode.OK
+    if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and has_announced(session.config):
+        session.exitstatus = pytest.ExitCode.OK
+    _publish(session.config, state.session.runs, state.session.notes)
     if state.session.problems and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _publish(config: pytest.Config, runs: Sequence[Run], notes: list[str]) -> None:
+    """Append the reports to the summary of the step that runs this on GitHub; a note when that is not possible."""
+    target = os.environ.get("GITHUB_STEP_SUMMARY")
+    if target and runs and config.pluginmanager.has_plugin("caliper-github"):
+        from pytest_caliper.reporting.github import append_summary
+
+        if (missing := append_summary(runs, Path(target))) is not None:
+            notes.append(missing)
+
+
+def _annotate(reporter: Any, config: pytest.Config) -> None:
+    """Tell GitHub what failed, a line per task. Where a plugin annotates every failing test, failures are left to it."""
+    annotations = config.pluginmanager.get_plugin("caliper-github")
+    if annotations is not None:
+        others = config.pluginmanager.has_plugin("pytest_github_actions_annotate_failures")
+        for line in annotations.lines(failures=not others):
+            reporter.write_line(line)
 
 
 def summarise(reporter: Any, config: pytest.Config) -> None:
@@ -46,6 +78,7 @@ def summarise(reporter: Any, config: pytest.Config) -> None:
         for problem in session.problems:
             reporter.write_line(printable(f"caliper: {problem}"), red=True)
     _say_what_did_not_run(reporter, config)
+    _annotate(reporter, config)
 
 
 def _say_who_waited(reporter: Any, state: State) -> None:

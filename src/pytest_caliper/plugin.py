@@ -66,6 +66,14 @@ def pytest_caliper_specs_come_last(config: pytest.Config, items: list[pytest.Ite
         specs_last(config, items)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if STATE in session.config.stash and (worker_input(session.config) or {}).get("one_at_a_time"):
+        from pytest_caliper.running.idle import append_idle
+
+        append_idle(session)  # the controller has the ids by now
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     if STATE not in session.config.stash:
@@ -76,11 +84,20 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         return (yield)
 
 
+@pytest.hookimpl(specname="pytest_runtestloop", wrapper=True, tryfirst=True)
+def pytest_caliper_bars_that_are_left(session: pytest.Session) -> Generator[None, object, object]:
+    result = yield
+    state = session.config.stash.get(STATE, None)
+    if state is not None and state.session is not None and session.config.pluginmanager.has_plugin("dsession"):
+        state.bars.announce_rest(state.session)
+    return result
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:  # noqa: ARG001
     state = item.config.stash.get(STATE, None)
     if state is not None and state.ahead is not None:
-        state.ahead.pump()  # before any set-up: nothing has changed the process yet
+        state.ahead.before_item()
     return (yield)
 
 
@@ -121,10 +138,16 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if STATE in item.config.stash and call.when == "call":
-        from pytest_caliper.reports import tell
+    if STATE in item.config.stash:
+        from pytest_caliper.reports import make_sections_inert, tell
 
-        tell(item, report)
+        make_sections_inert(item, report)
+        if call.when == "call":
+            tell(item, report)
+            if item.config.stash[SETTINGS].check:
+                from pytest_caliper.checking.items import tell as tell_check
+
+                tell_check(item, report)
     return report
 
 
@@ -155,6 +178,8 @@ def _finish(session: pytest.Session) -> None:
     elif state is not None and state.session is not None:
         from pytest_caliper.ending import finish
 
+        if state.distribution is not None:
+            state.distribution.late_records()
         finish(session, state)
 
 
@@ -172,7 +197,21 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    node.workerinput["caliper"] = tell_worker(node.config)
+    node.workerinput["caliper"] = tell_worker(node.config, local=bool(node.gateway.spec.popen))
+    if opted_in(node.config):
+        from pytest_caliper.running.distribution import distribution_of
+
+        distribution_of(node.config).connect(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getoption("dist") != "load" or not opted_in(config):
+        return None
+    from pytest_caliper.running.distribution import distribution_of
+    from pytest_caliper.running.scheduling import AttemptScheduling
+
+    return AttemptScheduling(config, log, distribution_of(config))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -186,7 +225,8 @@ def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
-    if any(spec_part(nodeid) is not None for nodeid in ids):
+    resumes = STATE in node.config.stash and node.config.stash[STATE].resuming is not None
+    if resumes or any(spec_part(nodeid) is not None for nodeid in ids):
         from pytest_caliper.running.loop import controller_saw
 
         controller_saw(node.config, ids)

@@ -5,19 +5,43 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_caliper.collection import AttemptItem
+from pytest_caliper.collection import AttemptItem, BarItem
 from pytest_caliper.reporting.failures import render_failure
-from pytest_caliper.reporting.text import one_line
+from pytest_caliper.reporting.junit import properties
+from pytest_caliper.reporting.text import inert_in_logs, one_line
 from pytest_caliper.runs.records import AttemptRecord
-from pytest_caliper.state import HEARTBEAT, RECORD
+from pytest_caliper.state import HEARTBEAT, RECORD, REFUSED, state_of
 from pytest_caliper.terminal import style_of
 
 if TYPE_CHECKING:
+    from pytest_caliper.running.planning import SpecPlan
+    from pytest_caliper.runs.records import AttemptKey
     from pytest_caliper.session import Session
+    from pytest_caliper.spec.model import Task
+
+
+class Attempted(Protocol):
+    """What a report needs of an attempt: its item has it, and so has `resuming.Known` where there is no item."""
+
+    @property
+    def config(self) -> pytest.Config: ...
+    @property
+    def plan(self) -> SpecPlan: ...
+    @property
+    def task(self) -> Task: ...
+    @property
+    def key(self) -> AttemptKey: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def location_text(self) -> str: ...
 
 
 class Gathering:
@@ -39,6 +63,8 @@ class Gathering:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """An item has ended."""
         self._begun.pop(nodeid, None)
+        if self._session.config.pluginmanager.has_plugin("dsession"):  # elsewhere bars are items that judge at their turn
+            state_of(self._session.config).bars.announce(self._session, nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One record per report of an attempt's call phase."""
@@ -49,6 +75,9 @@ class Gathering:
         if text is None or report.when != "call":
             return
         record = AttemptRecord.from_json(json.loads(text))
+        if (distribution := self._session.config.pluginmanager.get_plugin("caliper-distribution")) is not None:
+            record = distribution.arrived(report, record)
+        del report.caliper  # pytest keeps its reports to the end
         self._session.reported(record)
         if record.fatal is not None:
             self._stop(one_line(f"no attempt can work: {record.fatal}"))
@@ -62,14 +91,44 @@ class Gathering:
 
 
 def tell(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Put the record on the report as one ASCII string (that is what crosses processes), and map its outcome."""
+    """Put the record of an item that has run on its report."""
+    refused = item.stash.get(REFUSED, None)
+    if refused is not None and isinstance(item, AttemptItem):
+        tell_refused(item, refused, report)
+    if isinstance(item, BarItem) and report.skipped:
+        report.longrepr = (str(item.path), item.task.line + 1, report.longrepr[2])  # type: ignore[index]
     record = item.stash.get(RECORD, None)
-    if record is None or not isinstance(item, AttemptItem):
-        return
+    if record is not None and isinstance(item, AttemptItem):
+        state = state_of(item.config)
+        if state.worker is not None and not state.runtime.shares_files:
+            from pytest_caliper.running.carrying import pack
+
+            record = pack(report, record)
+        tell_of(item, record, report)
+        item.user_properties += report.user_properties[len(item.user_properties) :]  # those of the teardown go into JUnit files
+
+
+def make_sections_inert(item: pytest.Item, report: pytest.TestReport) -> None:
+    """What was captured while an attempt ran may be an agent's words: none of it is a command to who reads the log."""
+    if isinstance(item, AttemptItem):
+        report.sections = [(title, inert_in_logs(text)) for title, text in report.sections]
+
+
+def tell_refused(item: Attempted, reason: str, report: pytest.TestReport) -> None:
+    """Make the report that of an attempt which was not let begin."""
+    report.outcome = "skipped"
+    report.longrepr = (str(item.path), item.task.line + 1, f"Skipped: {reason}")
+    report.caliper_outcome = "aborted"  # type: ignore[attr-defined]
+
+
+def tell_of(item: Attempted, record: AttemptRecord, report: pytest.TestReport) -> None:
+    """Put the record on the report as one ASCII string (that is what crosses processes), and map its outcome."""
     report.caliper = json.dumps(record.to_json(), ensure_ascii=True, allow_nan=False)  # type: ignore[attr-defined]
     report.caliper_outcome = record.outcome  # type: ignore[attr-defined]
     report.duration = record.wall_seconds
     report.start, report.stop = record.started, record.started + record.wall_seconds
+    engine = item.plan.engine(state_of(item.config).backends)
+    report.user_properties += properties(record, engine=str(engine))
     line = item.task.line + 1
     if not record.usable:
         report.longrepr = (str(item.path), line, f"Skipped: {shown_reason(record)}")
@@ -77,12 +136,17 @@ def tell(item: pytest.Item, report: pytest.TestReport) -> None:
         failed = record.outcome != "pass"
         report.wasxfail = f"baseline, without the skill: {record.outcome}"
         report.outcome = "skipped" if failed else "passed"
+    elif record.outcome != "pass" and (tolerated := state_of(item.config).bars.tolerates(record.key)) is not None:
+        report.wasxfail = f"{tolerated} ({shown_reason(record)})"
+        report.outcome = "skipped"
 
 
 def status(report: pytest.TestReport, outcome: str) -> tuple[str, str, Any] | None:
     """pytest's own categories with our letters and words; None leaves it to pytest."""
     if outcome == "cheat" and report.outcome == "failed":
         return "failed", "c", ("CHEAT", {"red": True})
+    if outcome == "aborted":
+        return "skipped", "a", ("ABORTED", {"yellow": True})
     if report.outcome == "skipped" and not hasattr(report, "wasxfail"):
         return "skipped", "u", (f"UNUSABLE({outcome})", {"yellow": True})
     return None
@@ -94,7 +158,7 @@ def shown_reason(record: AttemptRecord) -> str:
     return reason if record.outcome == "task_fail" else f"{record.outcome}: {reason}"
 
 
-def failure_text(item: AttemptItem, record: AttemptRecord) -> str:
+def failure_text(item: Attempted, record: AttemptRecord) -> str:
     """What the FAILURES section shows of a failed attempt."""
     from dataclasses import replace
 
@@ -107,12 +171,11 @@ def failure_text(item: AttemptItem, record: AttemptRecord) -> str:
     )
 
 
-def failure_representation(item: AttemptItem, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
+def failure_representation(item: Attempted, record: AttemptRecord, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
     """pytest's representation of the failure with the spec's line and a one-line reason, for summaries and annotations.
 
     Changed in place: a replaced `reprcrash` would leave the chain, which xdist sends, with the old one.
     """
-    record = item.stash[RECORD]
     representation: Any = excinfo.getrepr(style="value")
     representation.reprcrash.path = str(item.path)
     representation.reprcrash.lineno = item.task.line + 1
@@ -120,7 +183,7 @@ def failure_representation(item: AttemptItem, excinfo: pytest.ExceptionInfo[Base
     return representation
 
 
-def _where_the_transcript_lies(item: AttemptItem) -> str:
+def _where_the_transcript_lies(item: Attempted) -> str:
     shown = os.path.relpath(item.plan.results, item.config.invocation_params.dir)
     shown = str(item.plan.results) if shown.startswith("..") else shown
     return f"in the run file below {shown}, {item.key.task_id}, {item.name}"

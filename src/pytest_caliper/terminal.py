@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from pytest_caliper.reporting.terminal import Style
+from pytest_caliper.reporting.text import printable
 
 PROBE = "✓✗⊘✂Δ—…"
 
@@ -31,6 +33,17 @@ def shows_progress(config: pytest.Config) -> bool:
     """Whether somebody sits before a terminal that shows how the run goes on."""
     writer = _writer(config)
     return writer is not None and writer.hasmarkup
+
+
+def say(config: pytest.Config, lines: Iterable[str]) -> None:
+    """Lines of ours while the session runs; main thread. Quiet sessions (`-q`) hear nothing before the end."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and config.get_verbosity() >= 0:
+        for line in lines:
+            reporter.ensure_newline()
+            if config.get_terminal_writer().width_of_current_line:  # under xdist the reporter does not know of its own dots
+                reporter.write_line("")
+            reporter.write_line(printable(f"caliper: {line}"))
 
 
 def _writer(config: pytest.Config) -> Any:

@@ -100,3 +100,42 @@ def test_a_mark_ends_with_its_descriptor(tmp_path):
 
 def test_a_directory_that_cannot_be_listed_is_no_error(tmp_path):
     assert sweep(tmp_path / "missing") == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+def test_what_a_killed_session_had_started_ends(tmp_path):
+    tag = f"abandoned-{os.getpid()}"
+    started = {
+        value: subprocess.Popen(["sleep", "300"], env={**os.environ, "CALIPER_TAG": value}, start_new_session=True)
+        for value in (tag, f"{tag}/1/agent", f"{tag}0/1", "other")
+    }
+    try:
+        root = tmp_path / "caliper-mine"
+        root.mkdir()
+        os.close(own(root, tag))
+        assert sweep(tmp_path) == [root]
+        started[tag].wait(60)
+        started[f"{tag}/1/agent"].wait(60)
+        assert [started[value].poll() for value in (f"{tag}0/1", "other")] == [None, None]
+    finally:
+        for process in started.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize("mark", ["", "x", "a b-session", "*", "é" * 20])
+def test_a_mark_without_a_sessions_tag_ends_nobody(tmp_path, mark, monkeypatch):
+    monkeypatch.setattr("pytest_caliper.process.watchdog.Watchdog.kill", lambda _: pytest.fail("somebody was to be killed"))
+    root = tmp_path / "caliper-mine"
+    root.mkdir()
+    os.close(own(root, mark))
+    assert sweep(tmp_path) == [root]
+
+
+def test_an_attempt_of_a_dead_session_does_not_end_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALIPER_TAG", "session-main/1/agent")
+    monkeypatch.setattr("pytest_caliper.process.watchdog.Watchdog.kill", lambda _: pytest.fail("somebody was to be killed"))
+    root = tmp_path / "caliper-mine"
+    root.mkdir()
+    os.close(own(root, "session-main"))
+    assert sweep(tmp_path) == [root]

@@ -330,7 +330,7 @@ def test_what_had_ended_is_kept_when_pytest_is_killed(project):
         stderr=subprocess.DEVNULL,
     )
     wait_for(lambda: (place / "running").exists())
-    wait_for(lambda: any("quick answer" in path.read_text() for path in (project.path / "results").rglob("*.jsonl")))
+    wait_for(lambda: any("quick answer" in path.read_text() for path in (project.path / "results" / "demo").glob("*.jsonl")))
     process.kill()
     process.wait()
     from pytest_caliper.runs.journal import read_journal
@@ -338,7 +338,7 @@ def test_what_had_ended_is_kept_when_pytest_is_killed(project):
     (journal,) = (project.path / "results" / "demo").glob("*.jsonl")
     header, records = read_journal(journal)
     assert [record.output for record in records] == ["quick answer"]
-    assert header["tasks"].keys() == {"task-001", "task-002"}
+    assert header["contract"]["tasks"].keys() == {"task-001", "task-002"}
     assert Path(records[0].transcript_path).exists()
 
 

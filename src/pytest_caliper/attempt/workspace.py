@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -10,12 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from pytest_caliper.contracts import Workspace
+from pytest_caliper.process import TAG_VARIABLE
 
 PREFIX = "caliper-"
 
 
 OWNER = ".caliper-owner"
-"""In every directory that a session may leave behind when it and its watchdog are killed: locked (flock(2)) while it lives."""
+"""In every directory that a session may leave behind when it and its watchdog are killed: locked (flock(2)) while it lives. Holds
+the session's tag."""
+_TAG = re.compile(r"[A-Za-z0-9-]{8,200}")
 
 
 def session_root() -> Path:
@@ -28,15 +32,17 @@ def session_root() -> Path:
     return Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
 
 
-def own(directory: Path) -> int:
+def own(directory: Path, tag: str = "") -> int:
     """Mark the directory as this process's until the descriptor that is returned is closed, at the latest by the process's end.
 
-    Raises OSError.
+    A sweep ends the processes that carry `tag`, where one is given, before it removes the directory. Raises OSError.
     """
     import fcntl
 
     unlocked = directory / f"{OWNER}-new"  # under its name only when it is locked: a sweep may look at any moment
     descriptor = os.open(unlocked, os.O_WRONLY | os.O_CREAT, 0o600)
+    with suppress(OSError):  # a full disk
+        os.write(descriptor, tag.encode())
     with suppress(OSError):  # a file system without locks: then it is never swept
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         unlocked.rename(directory / OWNER)
@@ -44,35 +50,48 @@ def own(directory: Path) -> int:
 
 
 def sweep(base: Path) -> list[Path]:
-    """Remove directories of ours whose process is gone: with them go the copies of credentials in them. -> which.
+    """Remove directories of ours whose process is gone, with the copies of credentials in them, and end what that process had
+    started. -> which.
 
     Only what carries the mark, belongs to this user and is no link is touched.
     """
     gone = []
     with suppress(OSError), os.scandir(base) as entries:
         for entry in entries:
-            if entry.name.startswith(PREFIX) and _is_abandoned(entry):
+            if entry.name.startswith(PREFIX) and (tag := _tag_of_abandoned(entry)) is not None:
+                _end_orphans(tag)
                 remove(Path(entry.path))
                 gone.append(Path(entry.path))
     return gone
 
 
-def _is_abandoned(entry: os.DirEntry[str]) -> bool:
+def _tag_of_abandoned(entry: os.DirEntry[str]) -> str | None:
+    """The tag of the session that left the directory, "" when it is not known; None for a directory that is not abandoned."""
     import fcntl
 
     try:
         if not entry.is_dir(follow_symlinks=False) or entry.stat(follow_symlinks=False).st_uid != os.geteuid():
-            return False
+            return None
         descriptor = os.open(Path(entry.path) / OWNER, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
-        return False
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.read(descriptor, 1024).decode("ascii", "replace")
     except OSError:  # somebody lives; or a file system without locks, where nobody can tell
-        return False
+        return None
     finally:
         os.close(descriptor)
-    return True
+
+
+def _end_orphans(tag: str) -> None:
+    """Do what the watchdog of a killed session would have done, had it not been killed as well."""
+    ours = os.environ.get(TAG_VARIABLE, "")
+    if not _TAG.fullmatch(tag) or ours == tag or ours.startswith(f"{tag}/"):  # we may be such an orphan ourselves
+        return
+    from pytest_caliper.process.watchdog import Watchdog
+
+    Watchdog([f"{TAG_VARIABLE}={tag}".encode()]).kill()
 
 
 def _in_repository(path: Path) -> bool:

@@ -12,6 +12,9 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is skipped: no event of any CLI is that long, and the whole of it would have to be held in memory."""
 
 
+_DECODER = json.JSONDecoder(parse_constant=str)
+
+
 @dataclass(kw_only=True, slots=True)
 class LineFaults:
     """What `json_objects` left out."""
@@ -31,8 +34,9 @@ def json_objects(path: Path, faults: LineFaults, *, max_line_bytes: int = MAX_LI
             if len(line) == max_line_bytes and not line.endswith(b"\n"):
                 faults.too_long += 1
                 _skip_line(file)
-            elif line.strip():
-                data = parse_json(line)
+            elif text := line.strip():
+                # What cannot be an object is not parsed: millions of lines of noise would take minutes.
+                data = parse_json(line) if text.startswith(b"{") else None
                 if isinstance(data, dict):
                     yield data
                 else:
@@ -42,7 +46,7 @@ def json_objects(path: Path, faults: LineFaults, *, max_line_bytes: int = MAX_LI
 def parse_json(line: bytes) -> Any:
     """The value of a JSON text, with bytes that are not UTF-8 replaced and NaN as a word; None when it is no JSON."""
     try:
-        return json.loads(line.decode("utf-8", "replace"), parse_constant=str)
+        return _DECODER.decode(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
 

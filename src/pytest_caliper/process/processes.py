@@ -55,6 +55,8 @@ class Processes:
         self._monitor = Monitor()
         self._guard = Guard(session_tag)
         self._closing = threading.Lock()
+        self._kept: set[str] = set()
+        """Tags whose processes were left running on purpose."""
         self._first: dict[str, tuple[int, float]] = {}
         """Tag -> the first process that was given it, and when: what else carries it is younger."""
         self._closed = False
@@ -221,6 +223,7 @@ class Processes:
     def _release(self, watched: Watched, family: Family) -> int:
         """Let the family live on; it still carries its tag."""
         watched.end()
+        self._kept.add(family.tag)
         if family.leader is not None:
             self._guard.discard(family.leader)
         return 0
@@ -233,6 +236,9 @@ class Processes:
         given = [known for known in list(self._first) if known == tag or known.startswith(tag + "/")]
         family = self._family(tag)
         firsts = [first for known in given if (first := self._first.pop(known, None)) is not None]
+        if given and tag != self.session_tag and not self._kept.intersection(given):
+            return 0  # each was cleared to the last process when it ended, and nobody was left to start another
+        self._kept.difference_update(given)
         if firsts and tag != self.session_tag:
             family.lowest, family.started_s = min(pid for pid, _ in firsts), min(began for _, began in firsts)
         return family.kill(self._spare(), looks=2 if family.lowest is None else 1)

@@ -16,8 +16,11 @@ import pytest
 from pytest_caliper.attempt.workspace import create, remove
 from pytest_caliper.collection import AttemptItem
 from pytest_caliper.contracts import AttemptPlan, Cancelled, Harness, HarnessResult, Judge, Workspace
+from pytest_caliper.running.order import rounds
 from pytest_caliper.running.pool import Pool, Stopped
-from pytest_caliper.runs.records import AttemptRecord
+from pytest_caliper.running.stopping import Refused
+from pytest_caliper.runs.records import AttemptKey, AttemptRecord
+from pytest_caliper.state import REFUSED
 
 if TYPE_CHECKING:
     from pytest_caliper.state import State
@@ -82,14 +85,26 @@ class Ahead:
         self._state = state
         self._maxfail = state.config.getoption("maxfail") or 0
         self._failed = 0
-        self._waiting = [] if at_turn_only else _rounds(items)
+        self._waiting = [] if at_turn_only else rounds(items)
         self._pumped_at = -1
         self._parent = os.getppid()
         self._workspaces: dict[AttemptItem, Workspace] = {}
         self.live: set[Any] = set()
+        self.at_start: Callable[[], None] | None = None
         self.reasons: dict[AttemptItem, str] = {}
         """Why items ran at their turn, for those that did not run ahead."""
         self.pool: Pool[AttemptRecord] = Pool(state.settings.workers)
+
+    def before_item(self) -> None:
+        """An item is about to begin, and no set-up has changed the process yet."""
+        self.start()
+        self.pump()
+
+    def start(self) -> None:
+        """Do once what must wait for pytest's own loop, which begins with no failure known."""
+        first, self.at_start = self.at_start, None
+        if first is not None:
+            first()
 
     def pump(self) -> None:
         """Submit what may start. Call it in the main thread at moments when no function-scoped fixture is active:
@@ -129,6 +144,8 @@ class Ahead:
 
         In a pool thread too: the main thread only ever waits, so Ctrl-C always finds it.
         """
+        if self._state.listener.stops:
+            raise self._left(item)
         if item not in self.pool:
             self._waiting = [other for other in self._waiting if other is not item]
             plan = self._plan(item, dict(os.environ))
@@ -140,14 +157,28 @@ class Ahead:
                 harness = _broken("caliper_judge", judge, "a function")  # before the agent is paid for
             self._submit(item, plan, workspace=workspace, harness=harness, judge=judge, first=True)
         try:
-            record = self.pool.result(item, self._stop_when_orphaned)
+            record = self.pool.result(item, self._while_waiting)
+        except Refused as refused:
+            if self._state.session is not None:
+                self._state.session.refused(item.key, str(refused))
+            item.stash[REFUSED] = str(refused)
+            raise pytest.skip.Exception(str(refused)) from None
         except (Cancelled, Stopped):
-            raise pytest.skip.Exception("the session stopped before this attempt ended") from None
+            raise self._left(item) from None
         self._workspaces.pop(item, None)
         return record
 
-    def _stop_when_orphaned(self) -> None:
+    def _left(self, item: AttemptItem) -> BaseException:
+        """What the test of an attempt that was cut short comes to."""
+        if self._state.listener.stops:
+            item.session.shouldstop = "the xdist controller stops the session"
+            self.close()  # before the fixtures of the item are torn down
+        return pytest.skip.Exception("the session stopped before this attempt ended")
+
+    def _while_waiting(self) -> None:
         """An xdist worker whose controller was killed would finish its attempt, at the user's cost, for nobody."""
+        if self._state.listener.stops:
+            raise Stopped
         if self._state.worker is not None and os.getppid() != self._parent:
             raise KeyboardInterrupt("the controller of this worker is gone")
 
@@ -167,11 +198,14 @@ class Ahead:
     ) -> None:
         where = workspace or Workspace.at(plan.root)
         self._workspaces[item] = where
-        runtime = self._state.runtime
 
         def work() -> AttemptRecord:
+            self._begin(plan.key)
             try:
-                record = runtime.run(item.plan, plan, where, harness, judge)
+                record = self._run(item, plan, where, harness, judge)
+            except BaseException:
+                self._state.stopping.cancelled(plan.key)
+                raise
             finally:
                 if own_workspace:
                     remove(where.root)
@@ -181,11 +215,22 @@ class Ahead:
         group = (plan.key.spec, plan.key.task_id) if item.plan.shares_paths(plan.task) else None
         self.pool.submit(item, work, group=group, first=first)
 
+    def _run(
+        self, item: AttemptItem, plan: AttemptPlan, where: Workspace, harness: Harness | None, judge: Judge | None
+    ) -> AttemptRecord:
+        return self._state.runtime.run(item.plan, plan, where, harness, judge)
+
+    def _begin(self, key: AttemptKey) -> None:
+        """Raises Refused when the session begins no such attempt any more."""
+        if (reason := self._state.stopping.begins(key)) is not None:
+            raise Refused(reason)
+
     def _note(self, record: AttemptRecord) -> None:
         """Keep the record the moment it exists, and begin nothing more when the session will stop for it."""
         if self._state.session is not None:
             self._state.session.finished(record)
-        if record.outcome in {"task_fail", "cheat"} and record.key.arm == "skill":
+        failed = record.outcome in {"task_fail", "cheat"} and record.key.arm == "skill"
+        if failed and self._state.bars.tolerates(record.key) is None:
             self._failed += 1
         if record.fatal or (self._maxfail and self._failed >= self._maxfail):
             self.pool.pause()
@@ -213,32 +258,3 @@ def _broken(fixture: str, value: object, wanted: str) -> Harness:
         raise TypeError(f"the fixture {fixture} gave {value!r}, not {wanted}")
 
     return fail
-
-
-def _rounds(items: list[AttemptItem]) -> list[AttemptItem]:
-    """Attempt 1 of every task before attempt 2 of any; in a round the longest expected first, arms of a task together."""
-    expected = _expected_seconds(items)
-    order = {item: n for n, item in enumerate(items)}
-    task_of: Callable[[AttemptItem], tuple[str, str]] = lambda item: (item.key.spec, item.key.task_id)  # noqa: E731
-    return sorted(items, key=lambda item: (item.key.attempt, -expected.get(task_of(item), 0.0), order[item]))
-
-
-def _expected_seconds(items: list[AttemptItem]) -> dict[tuple[str, str], float]:
-    """(spec, task id) -> mean seconds of its attempts in the spec's last run; nothing where there is no last run."""
-    from pytest_caliper.runs.reading import RunFileError, latest_run, load_run
-
-    expected: dict[tuple[str, str], float] = {}
-    for plan in {id(item.plan): item.plan for item in items}.values():
-        latest = latest_run(plan.results)
-        if latest is None:
-            continue
-        try:
-            run = load_run(latest)
-        except RunFileError:
-            continue  # only the order of work depends on it
-        names = {task.name: task.task_id for task in plan.spec.tasks}
-        for result in run.results if not run.meta.replay else ():
-            if result.attempts and result.task_name in names:
-                mean = sum(record.wall_seconds for record in result.attempts) / len(result.attempts)
-                expected[str(plan.spec.path), names[result.task_name]] = mean
-    return expected

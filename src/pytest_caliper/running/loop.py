@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_caliper.announcing import expect_more
 from pytest_caliper.attempt.redaction import Redactor
 from pytest_caliper.collection import AttemptItem
 from pytest_caliper.contracts import Engine, EngineError
@@ -20,12 +21,13 @@ from pytest_caliper.reports import Gathering
 from pytest_caliper.running.ahead import Ahead, is_replaced
 from pytest_caliper.running.heartbeat import Heartbeat
 from pytest_caliper.running.preflight import NOTHING, Unharnessed, check
+from pytest_caliper.running.resuming import report_known
 from pytest_caliper.selection import collected_specs
 from pytest_caliper.spec.env_refs import references
 from pytest_caliper.spec.model import SpecError
 from pytest_caliper.spec.names import node_name
 from pytest_caliper.state import HEARTBEAT, State, state_of
-from pytest_caliper.terminal import shows_progress
+from pytest_caliper.terminal import say, shows_progress
 
 if TYPE_CHECKING:
     from pytest_caliper.running.planning import SpecPlan
@@ -40,28 +42,61 @@ def attempts(session: pytest.Session) -> Iterator[None]:
     failed = session.testsfailed and not config.getoption("continue_on_collection_errors")
     items = collected_specs(session)
     is_controller = config.pluginmanager.has_plugin("dsession")
-    if failed or is_controller or not items or option.collectonly or getattr(option, "setuponly", False):
+    state = state_of(config)
+    resumed = _resumed(state)
+    idle = option.collectonly or getattr(option, "setuponly", False)
+    if failed or is_controller or not (items or resumed) or idle:
         yield
         return
-    state = state_of(config)
     with ExitStack() as stack:
         stack.callback(state.close)
         if state.worker is None:
-            plans = {item.plan: None for item in items}
-            prepare(state, list(plans), [item.key for item in items], overridden(items))
+            plans = {item.plan: None for item in items} | dict.fromkeys(resumed)
+            if state.settings.check:
+                prepare_checks(state, [(item.plan, item.key) for item in items], overridden(items).judge)
+            else:
+                prepare(state, list(plans), [item.key for item in items], overridden(items))
         at_turn_only = state.worker is not None or option.usepdb or getattr(option, "trace", False)
-        ahead = state.ahead = Ahead(state, items, at_turn_only=at_turn_only)
+        ahead = state.ahead = _kind_of_ahead(state)(state, items, at_turn_only=at_turn_only)
         stack.callback(ahead.close)
         stack.enter_context(terminable())
         if state.worker is None:
             stack.enter_context(_heartbeat(config, _running_of(ahead)))
+            ahead.at_start = lambda: announce_known(state, session)
         yield
+        ahead.start()  # where no item was left to run
+
+
+def _kind_of_ahead(state: State) -> type[Ahead]:
+    if not state.settings.check:
+        return Ahead
+    from pytest_caliper.checking.loop import Checks
+
+    return Checks
+
+
+def _resumed(state: State) -> list[SpecPlan]:
+    """The specs whose earlier run goes on in this session; on the controller."""
+    return [] if state.resuming is None else list(state.resuming.plans.values())
+
+
+def announce_known(state: State, session: pytest.Session) -> None:
+    """Report what earlier sessions measured. Raises pytest.Session.Failed when `-x` or `--maxfail` ends the session there."""
+    if state.session is None or state.resuming is None:
+        return
+    known = list(state.session.known())
+    expect_more(session, sum(len(records) for _, records in known))
+    for plan, records in known:
+        report_known(state.config, plan, records)
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
 
 
 def controller_saw(config: pytest.Config, ids: Sequence[str]) -> None:
     """An xdist worker told what it collected; the first one is enough. Raises pytest.UsageError before anything runs."""
     state = state_of(config)
-    if state.session is None or state.session.expected or not state.opted_in:
+    seen = state.session is None or state.session.expected or config.pluginmanager.has_plugin("caliper-check")
+    if seen or not state.opted_in:
         return
     if config.getoption("dist", None) == "each":
         raise pytest.UsageError("--dist each would pay for every attempt once per worker: use --dist load, or leave -n out")
@@ -71,33 +106,75 @@ def controller_saw(config: pytest.Config, ids: Sequence[str]) -> None:
     if isinstance(gathering, Gathering):
         stack.enter_context(_heartbeat(config, gathering.running))
     config.add_cleanup(stack.close)
+    if state.settings.check:
+        from pytest_caliper.checking.loop import keys_of
+
+        prepare_checks(state, list(keys_of(state, ids, config.rootpath).values()))
+        state.runtime.share_places()
+        return
     known = _keys_by_nodeid(config, state, ids)
     keys = [known[nodeid] for nodeid in ids if nodeid in known]
-    prepare(state, [plan for path, plan in state.specs.items() if any(key.spec == str(path) for key in keys)], keys)
+    _select_bars(config, state, ids)
+    if state.distribution is not None:
+        state.distribution.learn(known, state.specs)
+    resumed = _resumed(state)
+    prepare(state, [p for path, p in state.specs.items() if p in resumed or any(key.spec == str(path) for key in keys)], keys)
     state.runtime.share_places()
+    if (session := config.pluginmanager.get_plugin("session")) is not None:
+        announce_known(state, session)
 
 
 def prepare(state: State, plans: Sequence[SpecPlan], keys: list[AttemptKey], unharnessed: Unharnessed = NOTHING) -> None:
     """Preflight, then say what will run. Raises pytest.UsageError with the remedies."""
     if state.session is None:
         return
-    if state.settings.output is not None and len(plans) > 1:
+    if state.settings.output is not None and len(plans) > 1 and not state.settings.output_is_directory:
         raise pytest.UsageError("--caliper-output names one file, but several specs were selected; use --caliper-results DIR")
-    try:
+    with _refusing(state, plans):
         engines: Mapping[SpecPlan, tuple[Engine, Engine]] = {plan: state.runtime.engines(plan) for plan in plans}
-        found = check(engines, keys, state.runtime, unharnessed)
-    except EngineError as error:
-        state.close()
-        names = (reference.name for plan in plans for reference in references(plan.spec))
-        text = Redactor.from_environment(os.environ, names, {state.config.rootpath: "."}).redact(str(error))
-        raise pytest.UsageError(text) from None
+        if state.baselines is not None:
+            state.baselines.check(plans)
+        state.session.expect(engines, keys, state.resuming)
+        try:
+            found = check(engines, keys, state.runtime, unharnessed)
+        except BaseException:
+            state.session.forget()  # nothing has begun, so there is no run to tell of
+            raise
     state.session.notes += [str(warning) for plan in plans for warning in plan.warnings]
     state.session.notes += [
         f"{plan.spec.path.name}: there is no skill to leave out, so there is no baseline" for plan in plans if plan.lacks_baseline
     ]
     state.session.notes += found.notes
-    _say(state.config, found.lines)
-    state.session.expect(engines, keys)
+    if state.config.getoption("splits", None):
+        state.session.notes.append("pytest-split cuts through the attempts of a task; --caliper-shard I/N keeps them together")
+    decided = [line for plan in plans if state.baselines is not None and (line := state.baselines.line(plan)) is not None]
+    hopeless = state.bars.hopeless(state.session)
+    state.session.notes += [*decided, *hopeless]
+    say(state.config, [*found.lines, *decided, *hopeless])
+    state.session.open()
+    state.session.sound_alarms()
+
+
+def prepare_checks(
+    state: State, wanted: Sequence[tuple[SpecPlan, AttemptKey]], replaced: frozenset[AttemptKey] = frozenset()
+) -> None:
+    """As `prepare`, for what `--caliper-check` tries; `replaced` are the trials that do not ask our judge."""
+    from pytest_caliper.checking.loop import prepare as prepare_trials
+
+    with _refusing(state, [plan for plan, _ in wanted]):
+        prepare_trials(state, wanted, replaced)
+
+
+@contextmanager
+def _refusing(state: State, plans: Sequence[SpecPlan]) -> Iterator[None]:
+    """Tell in pytest's way what is missing, without a secret."""
+    try:
+        yield
+    except EngineError as error:
+        state.close()
+        names = (reference.name for plan in plans for reference in references(plan.spec))
+        text = Redactor.from_environment(os.environ, names, {state.config.rootpath: "."}).redact(str(error))
+        raise pytest.UsageError(text) from None
 
 
 def _keys_by_nodeid(config: pytest.Config, state: State, ids: Sequence[str]) -> dict[str, AttemptKey]:
@@ -112,15 +189,22 @@ def _keys_by_nodeid(config: pytest.Config, state: State, ids: Sequence[str]) -> 
             for key in plan.keys(task):
                 word = "attempt" if key.arm == "skill" else "baseline"
                 known[f"{prefix}::{node_name(task.name, task.task_id)}::{word}-{key.attempt}"] = key
+    for nodeid in ids:  # --dist loadgroup of older versions puts `@group` behind
+        if nodeid not in known and (bare := nodeid.rpartition("@")[0]) in known:
+            known[nodeid] = known[bare]
     return known
 
 
-def _say(config: pytest.Config, lines: Sequence[str]) -> None:
-    """What preflight found, before the first attempt."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and config.get_verbosity() >= 0:
-        for line in lines:
-            reporter.write_line(f"caliper: {line}")
+def _select_bars(config: pytest.Config, state: State, ids: Sequence[str]) -> None:
+    """Have those bars decide whose items the workers collected."""
+    parts = (nodeid.rpartition("::") for nodeid in ids)
+    selected = {task for task, _, name in parts if name.partition("@")[0] == "bar"}  # --dist loadgroup adds `@group`
+    for prefix in dict.fromkeys(filter(None, map(spec_part, ids))):
+        plan = state.specs.get(config.rootpath / prefix)
+        for task in () if plan is None else plan.spec.tasks:
+            nodeid = f"{prefix}::{node_name(task.name, task.task_id)}"
+            if plan is not None and nodeid in selected:
+                state.bars.select(plan, task, f"{nodeid}::bar")
 
 
 def overridden(items: Sequence[AttemptItem]) -> Unharnessed:

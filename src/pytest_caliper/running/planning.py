@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +18,7 @@ from pytest_caliper.judging.assertion import compile_assertion
 from pytest_caliper.options import SPEC_SUFFIXES
 from pytest_caliper.runs.cassette import cassette_directory
 from pytest_caliper.runs.place import project_of, results_directory, spec_stem
-from pytest_caliper.runs.records import Arm, AttemptKey
+from pytest_caliper.runs.records import Arm, AttemptKey, Bar
 from pytest_caliper.sources import resolve_skills
 from pytest_caliper.spec.files import files_named
 from pytest_caliper.spec.loading import load_spec
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_caliper.options import Settings
 
 DEFAULT_BACKEND = "claude-code"
+STAMP_LENGTH = len("2026-01-02T03-04-05Z")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,14 +39,21 @@ class SessionId:
     id: str
     stamp: str
     """UTC start, as in file names: `%Y-%m-%dT%H-%M-%SZ`."""
+    continued: dict[str, str] = field(default_factory=dict, compare=False)
+    """Path of a spec -> the name of an earlier run of it that this session continues; filled before anything is planned."""
 
     def run_id(self, spec: Path) -> str:
         """The id of this session's run of one spec: specs that share a results directory do not share a file."""
-        return hashlib.sha256(f"{self.id} {spec}".encode()).hexdigest()[:8]
+        name = self.continued.get(str(spec))
+        return hashlib.sha256(f"{self.id} {spec}".encode()).hexdigest()[:8] if name is None else name[STAMP_LENGTH + 1 :]
+
+    def run_stamp(self, spec: Path) -> str:
+        """When that run began: this session, or the one that it continues."""
+        return self.continued.get(str(spec), self.stamp)[:STAMP_LENGTH]
 
     def run_name(self, spec: Path) -> str:
         """The stem of everything that is kept of that run."""
-        return f"{self.stamp}-{self.run_id(spec)}"
+        return f"{self.run_stamp(spec)}-{self.run_id(spec)}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,6 +67,8 @@ class SpecPlan:
     project: Path
     results: Path
     """Directory of this spec's run files."""
+    baseline_known: bool = False
+    """Whether the baseline is taken from a saved run, so that it has no attempts."""
 
     @classmethod
     def open(cls, path: Path, settings: Settings, rootdir: Path) -> SpecPlan:
@@ -80,12 +92,21 @@ class SpecPlan:
     @property
     def arms(self) -> tuple[Arm, ...]:
         """Skill before baseline; no baseline where there is no skill to leave out."""
-        return ("skill", "baseline") if self.settings.baseline and self.skills else ("skill",)
+        return ("skill", "baseline") if self.settings.baseline and self.skills and not self.baseline_known else ("skill",)
 
     @property
     def lacks_baseline(self) -> bool:
         """Whether a baseline was asked for that this spec cannot have."""
         return self.settings.baseline and not self.skills
+
+    def bar(self, task: Task) -> Bar | None:
+        """The bar that decides over a task: command line, task, spec, ini; None where every failing attempt fails."""
+        settings = self.settings
+        said = (settings.bar, task.bar, self.spec.bar, settings.ini_bar)
+        rate = next((rate for rate in said if rate is not None), None)
+        if rate is None:
+            return None
+        return Bar(rate=rate, policy=settings.bar_policy, min_coverage=Fraction(settings.min_coverage))
 
     def keys(self, task: Task) -> Iterator[AttemptKey]:
         """The attempts of a task: attempt 1 of each arm, attempt 2 of each arm, …"""
@@ -115,6 +136,14 @@ class SpecPlan:
     def transcripts(self, session: SessionId) -> Path:
         """Directory of the side files that attempts of this session write their transcripts to."""
         return self.results / f"{session.run_name(self.spec.path)}.parts"
+
+    def spare(self, session: SessionId) -> Path:
+        """Where the run file goes when `results` does not take it; outlives the session."""
+        return Path(tempfile.gettempdir()) / f"caliper-unsaved-{session.id}"
+
+    def spare_transcripts(self, session: SessionId) -> Path:
+        """Where transcripts go when `results` does not take them."""
+        return self.spare(session) / f"{session.run_name(self.spec.path)}.parts"
 
     def shares_paths(self, task: Task) -> bool:
         """Whether attempts of the task would meet each other outside their roots, so that they run one at a time."""
@@ -154,6 +183,7 @@ class SpecPlan:
             root=root / run / name,
             tag=f"{tag}/{run}-{name}",
             transcript_path=self.transcripts(session) / f"{name}.jsonl",
+            transcript_spare=self.spare_transcripts(session) / f"{name}.jsonl",
             project=self.project,
             user_customizations=self.settings.user_customizations,
             judge_votes=self.settings.judge_votes,

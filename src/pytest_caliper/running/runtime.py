@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_caliper.attempt.lifecycle import Lifecycle
 from pytest_caliper.attempt.redaction import Redactor
 from pytest_caliper.attempt.replay import RecordingInvoker, ReplayInvoker
-from pytest_caliper.attempt.workspace import PREFIX, remove, session_root
+from pytest_caliper.attempt.workspace import PREFIX, own, remove, session_root
 from pytest_caliper.backends.driver import RETRY_WAITS_S, PatientInvoker, ProcessInvoker, StandardHarness
 from pytest_caliper.contracts import (
     AttemptPlan,
@@ -74,9 +77,13 @@ class Runtime:
     ) -> None:
         self.settings, self.session, self.backends, self.env = settings, session, backends, env
         self.worker = worker
+        self.beside_the_controller = True
+        """False in an xdist worker that was started elsewhere: on another machine, or in another checkout."""
         self.processes = Processes(f"{session.id}-{worker or 'main'}")
         self.clis = FoundClis(backends, env)
         self._root: Path | None = None
+        self._marks: list[int] = []
+        """Descriptors that say that our temporary directories are in use."""
         self._root_lock = threading.Lock()
         self.asserts = AssertRunner(self.processes, env)
         self.invoker = self._invoker()
@@ -110,6 +117,7 @@ class Runtime:
         with self._root_lock:
             if self._root is None:
                 self._root = session_root()
+                self._marks.append(own(self._root, self.processes.session_tag))
                 self.processes.remove_on_death(self._root)
             return self._root
 
@@ -122,7 +130,7 @@ class Runtime:
 
     def plan(self, spec: SpecPlan, key: AttemptKey, env: Mapping[str, str]) -> AttemptPlan:
         """The plan of an attempt; `env` is the host's environment at a clean moment."""
-        return spec.plan(
+        plan = spec.plan(
             key,
             engines=self.engines(spec),
             env=env,
@@ -130,6 +138,24 @@ class Runtime:
             tag=self.processes.session_tag,
             session=self.session,
         )
+        return plan if self.worker is None else self._with_side_file(plan)
+
+    def _with_side_file(self, plan: AttemptPlan) -> AttemptPlan:
+        """Under xdist an attempt may run twice, when a worker died: each worker writes to files of its own."""
+        if not self.shares_files:
+            return replace(plan, transcript_path=self.root / "transcripts" / plan.transcript_path.name, transcript_spare=None)
+        name = f"{plan.transcript_path.stem}-{self.worker}.jsonl"
+        spare = plan.transcript_spare
+        return replace(
+            plan,
+            transcript_path=plan.transcript_path.with_name(name),
+            transcript_spare=None if spare is None else spare.with_name(name),
+        )
+
+    @cached_property
+    def shares_files(self) -> bool:
+        """Whether the controller finds what this process writes. Asked before any attempt has run here."""
+        return self.worker is None or (self.beside_the_controller and self._places.is_dir())
 
     def run(
         self,
@@ -174,6 +200,7 @@ class Runtime:
     def share_places(self) -> None:
         """Make the directory of the workers' places in the process that outlives them: it goes also when that one is killed."""
         self._places.mkdir(mode=0o700, exist_ok=True)
+        self._marks.append(own(self._places, self.processes.session_tag))
         self.processes.remove_on_death(self._places)
 
     def close(self) -> None:
@@ -184,5 +211,7 @@ class Runtime:
         finally:
             if self._root is not None:
                 remove(self._root)
-            if self.worker is None:  # the controller ends last
+            while self._marks:
+                os.close(self._marks.pop())
+            if self.worker is None or not self.shares_files:  # the controller ends last
                 shutil.rmtree(self._places, ignore_errors=True)

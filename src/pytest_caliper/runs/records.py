@@ -178,11 +178,14 @@ class AttemptRecord:
 
     def to_json(self) -> dict[str, Any]:
         """One attempt of the run file (without its transcript), plus the private fields `key`, `started`, `transcript_path`."""
-        data = asdict(self)
+        # Field by field: `asdict` of the whole copies every text of every part.
+        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        data["key"] = asdict(self.key)
+        data["changed_files"] = [asdict(file) for file in self.changed_files]
         data["durations"] = self.durations.to_json()
         for name, usage in (("usage", self.usage), ("judge_usage", self.judge_usage)):
             data[name] = None if usage is None else {**asdict(usage), "total_tokens": usage.total_tokens}
-        for name in ("cheat_evidence", "skills_used", "changed_files", "judge_votes"):
+        for name in ("cheat_evidence", "skills_used", "judge_votes"):
             data[name] = list(data[name])
         for name in ("skills_reported", "mcp_reported"):
             data[name] = None if data[name] is None else list(data[name])

@@ -6,6 +6,7 @@ Formulas and their sources stand at each function. The same counts give the same
 from __future__ import annotations
 
 from pytest_caliper.scoring._counts import Table
+from pytest_caliper.scoring.bars import BarPolicy, BarVerdict, BarWord, attempts_to_settle, flawless_needed, judge_bar
 from pytest_caliper.scoring.comparison import ALPHA, Comparison, TaskChange, Word, compare_arms, compare_tasks
 from pytest_caliper.scoring.exact import ExactTest, boschloo, holm, stratified_exact
 from pytest_caliper.scoring.intervals import Interval, SuiteDelta, SuiteRate, suite_delta, suite_rate, wilson
@@ -14,6 +15,9 @@ from pytest_caliper.scoring.rates import Bounds, bounds, pass_at, pass_at_k, pas
 
 __all__ = [
     "ALPHA",
+    "BarPolicy",
+    "BarVerdict",
+    "BarWord",
     "Bounds",
     "Comparison",
     "ExactTest",
@@ -25,11 +29,14 @@ __all__ = [
     "TaskChange",
     "Word",
     "attempts_needed",
+    "attempts_to_settle",
     "boschloo",
     "bounds",
     "compare_arms",
     "compare_tasks",
+    "flawless_needed",
     "holm",
+    "judge_bar",
     "pass_at",
     "pass_at_k",
     "pass_hat",

@@ -36,6 +36,11 @@ def check_share(name: str, value: float) -> None:
         raise ValueError(f"{name} must be between 0 and 1, got {value}")
 
 
+def informative(tables: Iterable[Table]) -> list[Table]:
+    """The tables that can tell two arms apart: those of tasks in which some attempt passed and some did not."""
+    return [table for table in tables if 0 < table[0] + table[2] < table[1] + table[3]]
+
+
 def matched(tables: Iterable[Table]) -> list[Table]:
     """The tables of tasks that were measured in both arms. Raises ValueError for impossible counts."""
     kept = []

@@ -5,6 +5,7 @@ P values of the stratified test are Fractions: whether 1/20 is at most 0.05 is d
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,13 +21,22 @@ class ExactTest:
     two_sided: Fraction
     """Chance, without any effect, of a total as improbable as the observed one or more so."""
     mid_p: Fraction
-    """The same, the equally improbable counted half: what the verdict's word is taken from."""
+    """The same, the equally improbable counted half."""
     less: Fraction
     """One-sided: chance of a total as low as observed (the skill harms)."""
     greater: Fraction
     """One-sided: chance of a total as high as observed (the skill helps)."""
     excess: Fraction
     """Successes of the skill arm above what no effect would give."""
+
+    @property
+    def tails_mid_p(self) -> Fraction:
+        """Twice the smaller one-sided mid-p: what the verdict's word is taken from.
+
+        With equally long arms this is `mid_p`, but 1 where the total is the one expected. With others the improbable totals may
+        all lie on one side, and `mid_p` says "worse" of equal arms up to twice as often as it says "better".
+        """
+        return 1 - abs(self.less - self.greater)
 
 
 def stratified_exact(same: Iterable[Table]) -> ExactTest:
@@ -90,24 +100,45 @@ def boschloo(c_base: int, n_base: int, c_skill: int, n_skill: int) -> float:
 
 
 def _boschloo_greater(c_base: int, n_base: int, c_skill: int, n_skill: int) -> float:
-    n = n_base + n_skill
-    base, skill = [comb(n_base, y) for y in range(n_base + 1)], [comb(n_skill, x) for x in range(n_skill + 1)]
-    seen_tail, seen_ways = _fisher_tails(c_base + c_skill, base, skill)[c_skill], comb(n, c_base + c_skill)
-    shares = []
-    for m in range(n + 1):
-        tails, ways = _fisher_tails(m, base, skill), comb(n, m)
+    tails, m = _fisher_tails(n_base, n_skill), c_base + c_skill
+    return _size(Fraction(tails[m][c_skill], comb(n_base + n_skill, m)), tails)
+
+
+def boschloo_rejections(attempts: int, alpha: Fraction) -> list[dict[int, bool]]:
+    """By total, then by successes of the skill arm: whether Boschloo's two-sided p is at most `alpha`, `attempts` in each arm."""
+    tails = _fisher_tails(attempts, attempts)
+    fisher = [{x: Fraction(tail, comb(2 * attempts, m)) for x, tail in by_skill.items()} for m, by_skill in enumerate(tails)]
+    # The larger Fisher's p of a table, the more tables are as extreme: Boschloo's p has the same order.
+    ordered = sorted({p for by_skill in fisher for p in by_skill.values()})
+    rejected = set(ordered[: bisect_right(ordered, float(alpha), key=lambda p: 2 * _size(p, tails))])
+    # With arms of the same length, harm is help with the arms exchanged.
+    return [{x: p in rejected or by_skill[m - x] in rejected for x, p in by_skill.items()} for m, by_skill in enumerate(fisher)]
+
+
+_Tails = list[dict[int, int]]
+
+
+def _size(limit: Fraction, tails: _Tails) -> float:
+    """Largest chance, over all rates that both arms may share, of a one-sided Fisher p of at most `limit`."""
+    n, shares = len(tails) - 1, []
+    for m, by_skill in enumerate(tails):
+        ways = comb(n, m)
         # A tail holds all the tables beyond it, so the largest tail that is still as extreme is all of them together.
-        extreme = max((tail for tail in tails.values() if tail * seen_ways <= seen_tail * ways), default=0)
+        extreme = max((tail for tail in by_skill.values() if tail * limit.denominator <= limit.numerator * ways), default=0)
         shares.append(extreme / ways)
     return _largest(lambda rate: _mixed(shares, rate), steps=16 * (2 + int(sqrt(n))))
 
 
-def _fisher_tails(m: int, base: list[int], skill: list[int]) -> dict[int, int]:
-    """For each possible number of the skill's successes given m in all: the ways to have as many or more."""
-    tails, ways = {}, 0
-    for x in range(min(len(skill) - 1, m), max(0, m - len(base) + 1) - 1, -1):
-        ways += skill[x] * base[m - x]
-        tails[x] = ways
+def _fisher_tails(n_base: int, n_skill: int) -> _Tails:
+    """By total, then by successes of the skill arm: the ways to have that total and as many of them or more."""
+    base, skill = [comb(n_base, y) for y in range(n_base + 1)], [comb(n_skill, x) for x in range(n_skill + 1)]
+    tails: _Tails = []
+    for m in range(n_base + n_skill + 1):
+        by_skill, ways = {}, 0
+        for x in range(min(n_skill, m), max(0, m - n_base) - 1, -1):
+            ways += skill[x] * base[m - x]
+            by_skill[x] = ways
+        tails.append(by_skill)
     return tails
 
 

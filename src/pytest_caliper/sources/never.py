@@ -15,7 +15,7 @@ _NAMES = frozenset(
     }
 )
 _PATTERNS = ("*.eval.yaml", "*.eval.yml", "evals.json", "*.cassettes", ".env*", "*.pyc", "*.pyo")
-"""Specs (the skill-creator's among them) and cassettes tell an agent how it is judged; `.env*` holds secrets, `.envrc` among them."""
+"""Specs (the skill-creator's too) and cassettes tell an agent how it is judged; `.env*` holds secrets, `.envrc` too."""
 
 
 def is_never_installed(name: str) -> bool:
