@@ -67,8 +67,13 @@ def expect_more(session: pytest.Session, count: int) -> None:
 
 
 def recount(session: pytest.Session, collected: int) -> None:
-    """Say again how many tests there are: xdist forgets the announced ones whenever a worker has collected."""
-    session.testscollected = collected + session.config.stash.get(_MORE, 0)
+    """Say again how many tests there are: xdist forgets the announced ones whenever one of its workers has collected.
+
+    `collected` is what a worker told, 0 when none has.
+    """
+    more = session.config.stash.get(_MORE, 0)
+    if more and session.testscollected == collected:
+        session.testscollected += more
 
 
 def has_announced(config: pytest.Config) -> bool:

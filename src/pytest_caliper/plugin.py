@@ -193,6 +193,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def pytest_unconfigure(config: pytest.Config) -> None:
     if (state := config.stash.get(STATE, None)) is not None:
         state.close()
+        if state.resuming is not None:
+            state.resuming.close()  # what the session took over it has closed by now
 
 
 @pytest.hookimpl(optionalhook=True)

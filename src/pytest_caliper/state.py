@@ -184,8 +184,6 @@ class State:
 
     def close(self) -> None:
         """End what runs and remove what is temporary. Doing it again changes nothing."""
-        if self.resuming is not None:
-            self.resuming.close()
         runtime, self._runtime = self._runtime, None
         if runtime is not None:
             runtime.close()

@@ -316,3 +316,12 @@ def _cmdline(pid: str) -> list[str]:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")[:-1]
     except OSError:
         return []
+
+
+def test_progress_counts_what_was_known(killed):
+    killed.kill()
+    result = killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "-n2", "-v", "--color=no")
+    shares = [int(line.split("%]")[0].split("[")[-1]) for line in result.outlines if "%]" in line]
+    assert len(shares) == 6
+    assert max(shares) == 100
+    assert shares[-1] == 100

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_caliper.announcing import announce
+from pytest_caliper.announcing import announce, recount
 from pytest_caliper.reports import tell_refused
 from pytest_caliper.running.crashes import Crashes, Lost, mute, tidy_scopes
 from pytest_caliper.running.line import INPUT, LEFT_OUT, STOP
@@ -41,6 +41,8 @@ class Distribution:
         self._crashes = Crashes()
         self._begun: dict[str, float] = {}
         self._stopping = False
+        self.collected = 0
+        """Items that a worker told; all tell the same."""
         self._left_out: dict[str, str] = {}
         """Node id -> why workers were told not to begin it; one may have begun it before it heard."""
 
@@ -173,6 +175,8 @@ class Distribution:
     @pytest.hookimpl
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A worker begins an item."""
+        if (session := self.config.pluginmanager.get_plugin("session")) is not None:
+            recount(session, self.collected)
         self._begun[nodeid] = time.time()
         if self.scheduler is None and (known := self._known.get(nodeid)) is not None:
             state_of(self.config).stopping.begins(known.key)

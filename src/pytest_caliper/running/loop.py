@@ -112,6 +112,8 @@ def controller_saw(config: pytest.Config, ids: Sequence[str]) -> None:
         prepare_checks(state, list(keys_of(state, ids, config.rootpath).values()))
         state.runtime.share_places()
         return
+    if state.distribution is not None:
+        state.distribution.collected = len(ids)
     known = _keys_by_nodeid(config, state, ids)
     keys = [known[nodeid] for nodeid in ids if nodeid in known]
     _select_bars(config, state, ids)

@@ -110,7 +110,8 @@ def boschloo_rejections(attempts: int, alpha: Fraction) -> list[dict[int, bool]]
     fisher = [{x: Fraction(tail, comb(2 * attempts, m)) for x, tail in by_skill.items()} for m, by_skill in enumerate(tails)]
     # The larger Fisher's p of a table, the more tables are as extreme: Boschloo's p has the same order.
     ordered = sorted({p for by_skill in fisher for p in by_skill.values()})
-    rejected = set(ordered[: bisect_right(ordered, float(alpha), key=lambda p: 2 * _size(p, tails))])
+    fishers = bisect_right(ordered, alpha / 2)  # what Fisher's test rejects, Boschloo's does
+    rejected = set(ordered[: bisect_right(ordered, float(alpha), lo=fishers, key=lambda p: 2 * _size(p, tails))])
     # With arms of the same length, harm is help with the arms exchanged.
     return [{x: p in rejected or by_skill[m - x] in rejected for x, p in by_skill.items()} for m, by_skill in enumerate(fisher)]
 

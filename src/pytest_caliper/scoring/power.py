@@ -67,8 +67,8 @@ def attempts_needed(tables: Iterable[Table], *, power: float = 0.8, alpha: float
 def attempts_to_tell(tables: Iterable[Table], *, power: float = 0.8, limit: int = 200) -> int | Over | None:
     """`attempts_needed` at 0.05 for the test that gives the word: where one task alone can tell, that is Boschloo's.
 
-    Boschloo's power, computed from `attempts_needed` on, is about the same, but may be lower by as much as 0.2 for few attempts.
-    Above `_FINE` attempts the normal formula stands for both.
+    Boschloo's power is about that of mid-p, but may be lower by as much as 0.2 for few attempts, so that more are needed. Above
+    `_FINE` attempts the normal formula stands for both.
     """
     same = matched(tables)
     needed, rates = attempts_needed(same, power=power, limit=limit), _rates(informative(same))
