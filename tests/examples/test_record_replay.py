@@ -163,7 +163,7 @@ def test_every_end_of_an_attempt_is_replayed(project: Project, extra: list[str],
     monkeypatch.setenv("TMPDIR", str(temporary))
     project.spec(ENDS.replace("SPEC", str(project.path / "demo.eval.yaml")))
     _, recorded = project.record("--caliper-timeout=2", *extra)
-    _, replayed = project.replay(*extra)
+    _, replayed = project.replay("--caliper-timeout=2", *extra)
 
     outcomes = {task["task_name"]: task["attempts"][0]["outcome"] for task in recorded["task_results"]}
     assert outcomes == {

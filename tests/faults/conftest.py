@@ -11,6 +11,7 @@ import pytest
 
 REAL_CLI = Path(__file__).parents[1] / "real_cli"
 sys.path.insert(0, str(REAL_CLI))
+pytest.register_assert_rewrite("cases")
 
 from fault_bench import Bench  # noqa: E402
 from fault_clis import CLAUDE, CODEX, write_program  # noqa: E402

@@ -267,7 +267,8 @@ class Bench:
         end = time.monotonic() + BOUND_S
         while not condition():
             ended = session is not None and session.poll() is not None and not condition()
-            assert time.monotonic() < end and not ended, f"{what}:\n{self.printed if self.out.exists() else ''}"
+            if ended or time.monotonic() > end:
+                raise AssertionError(f"{what}:\n{self.printed if self.out.exists() else ''}")
             time.sleep(0.05)
 
     def clear(self) -> None:

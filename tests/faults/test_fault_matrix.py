@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ import pytest
 from fault_bench import Bench
 from fault_real import RealBench, RealSession, asked, turn
 from fault_rows import FINE, ROWS
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds survivors in /proc")
 
 BACKENDS = ("claude-code", "codex")
 MATRIX = [pytest.param(backend, way, id=f"{way}-{backend}") for backend in BACKENDS for way in ("pool", "n2")]
@@ -54,19 +56,28 @@ def all_rows(recorded: Make) -> Callable[[str, str], Ended]:
     return session_of
 
 
-@matrix
-@pytest.mark.parametrize("fault", ROWS)
+SESSION = "the session with all of them"
+"""Stands beside the faults of a session that they share, so that xdist keeps it with them: each worker would need a session."""
+
+
+def shared(rows: Iterable[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Parametrise by backend and way first, then by fault."""
+    return lambda test: pytest.mark.parametrize("fault", [SESSION, *rows])(matrix(test))
+
+
+@shared(ROWS)
 def test_fault_of_an_attempt(all_rows: Callable[[str, str], Ended], fault: str, backend: str, way: str) -> None:
-    row, bench = ROWS[fault], all_rows(backend, way).bench
-    attempt = bench.attempts()[fault]
+    ended = all_rows(backend, way)
+    if fault == SESSION:
+        left_nothing(ended)
+        return
+    row, attempt = ROWS[fault], ended.bench.attempts()[fault]
     assert (attempt["outcome"], row.reason in (attempt["reason"] or "")) == (row.outcome, True), attempt["reason"]
     assert row.more(attempt)
-    assert bench.outlived(fault) == []
+    assert ended.bench.outlived(fault) == []
 
 
-@matrix
-def test_session_with_all_faults_of_attempts(all_rows: Callable[[str, str], Ended], backend: str, way: str) -> None:
-    ended = all_rows(backend, way)
+def left_nothing(ended: Ended) -> None:
     assert ended.status == pytest.ExitCode.TESTS_FAILED, ended.bench.printed
     assert ended.left == []
     ended.bench.nothing_is_left()
@@ -76,16 +87,102 @@ def test_session_with_all_faults_of_attempts(all_rows: Callable[[str, str], Ende
     assert [text for text in ("\x1b", "\0", "\x07", "\u2028", "\u0085") if text.encode() in printed] == []
 
 
+def tasks(**prompts: str) -> list[Mapping[str, Any]]:
+    return [{"name": name, "prompt": prompt, "assert": "assert attempt.answer == 'done'"} for name, prompt in prompts.items()]
+
+
+SERVER = Path(__file__).with_name("flaky_server.py")
+
+
+def called(text: str) -> Mapping[str, Any]:
+    """A call of the MCP server's tool, by either CLI's name of it."""
+    return {name: {"text": text} for name in ("mcp__flaky__echo", "mcp_flaky_echo", "flaky_echo")}
+
+
+REAL_ROWS = {
+    "model hangs": "timeout",
+    "tool hangs": "timeout",
+    "grandchild holds the pipe": "pass",
+    "tool prints 20 MB": "pass",
+    "tool prints odd bytes": "pass",
+    "provider throttles, then answers": "pass",
+    "provider fails for ever": "infra_error",
+    "MCP server dies in a call": "pass",
+    "MCP server hangs in a call": "timeout",
+    "MCP server does not start": "infra_error",
+}
+"""Task -> its outcome."""
+REAL_LIMIT_S = 10
+
+
+def real_turns(bench: RealBench) -> list[Mapping[str, Any]]:
+    first = {
+        "tool hangs": bench.shell("setsid sleep 331 & nohup sleep 331 & sleep 331"),
+        "grandchild holds the pipe": bench.shell("setsid sleep 331 & (trap '' INT TERM HUP; sleep 331) & echo started"),
+        "tool prints 20 MB": bench.shell(r"head -c 20000000 /dev/zero | tr '\0' x"),
+        "tool prints odd bytes": bench.shell(r"printf '\377\376\033[31m\342\200\250\000\r'"),
+        "MCP server dies in a call": called("die"),
+        "MCP server hangs in a call": called("hang"),
+    }
+    refused = {"kind": "status", "status": 429, "message": "slow down"}
+    throttled = turn("provider throttles, then answers", fault=refused)
+    throttled["when"]["max_uses"] = 1
+    return [
+        turn("model hangs", fault={"kind": "hang"}),
+        throttled,
+        turn("provider fails for ever", fault={"kind": "status", "status": 500, "message": "out of order"}),
+        *(turn(name, results=0, tool=tool) for name, tool in first.items()),
+        turn("tool hangs", fault={"kind": "hang"}),  # Codex lets a command go on after 10 s and asks what next
+        {"text": "done"},
+    ]
+
+
+@pytest.fixture(scope="module")
+def all_real_rows(real: MakeReal) -> Callable[[str, str], Ended]:
+    """One session with all of `REAL_ROWS` for each backend and way."""
+    known: dict[tuple[str, str], Ended] = {}
+
+    def session_of(backend: str, way: str) -> Ended:
+        if (backend, way) not in known:
+            bench = real(backend, way)
+            bench.turns += real_turns(bench)
+            setups = {"MCP server does not start": {"setup": "touch broken"}}
+            server = {
+                "command": sys.executable,
+                "args": [str(SERVER)],
+                "env": {"PYTHONPATH": str(SERVER.parents[1] / "real_cli")},
+            }
+            bench.spec(
+                ({**task, **setups.get(task["name"], {})} for task in tasks(**{name: asked(name) for name in REAL_ROWS})),
+                mcp={"flaky": server},
+            )
+            status = bench.run(f"--caliper-timeout={REAL_LIMIT_S}", *(["--caliper-workers=6"] if way == "pool" else []))
+            known[backend, way] = Ended(bench=bench, status=status, left=bench.survivors())
+        return known[backend, way]
+
+    return session_of
+
+
+@pytest.mark.real_cli
+@shared(REAL_ROWS)
+def test_fault_of_an_attempt_of_a_real_cli(
+    all_real_rows: Callable[[str, str], Ended], fault: str, backend: str, way: str
+) -> None:
+    ended = all_real_rows(backend, way)
+    if fault == SESSION:
+        left_nothing(ended)
+        return
+    attempt = ended.bench.attempts()[fault]
+    assert attempt["outcome"] == REAL_ROWS[fault], attempt["reason"]
+    assert ended.bench.outlived(fault) == []
+
+
 NOTE = 'echo "$CALIPER_TAG forever" >> "$LEDGER"'
 FOREVER = f"begin; {NOTE}; setsid sleep 331 & sleep 331"
 ASKED = """trap 'echo "$CALIPER_TAG asked" >> "$LEDGER"' INT; trap '' TERM; """
 STUBBORN = f"{ASKED}begin; {NOTE}; setsid sleep 331 & while :; do sleep 0.1; done"
 GATED = f'{NOTE}; until test -e "$LEDGER.gate"; do sleep 0.05; done; {FINE}'
 OTHERS_RUN = 'until grep -q forever "$LEDGER"; do sleep 0.05; done; '
-
-
-def tasks(**prompts: str) -> list[Mapping[str, Any]]:
-    return [{"name": name, "prompt": prompt, "assert": "assert attempt.answer == 'done'"} for name, prompt in prompts.items()]
 
 
 def under_way(bench: Bench, *arguments: str, prompt: str = FOREVER) -> subprocess.Popen[bytes]:
@@ -280,94 +377,6 @@ def quiet(recorded: Make) -> Callable[[str, str], Bench]:
         return known[backend, way]
 
     return of
-
-
-SERVER = Path(__file__).with_name("flaky_server.py")
-
-
-def called(text: str) -> Mapping[str, Any]:
-    """A call of the MCP server's tool, by either CLI's name of it."""
-    return {name: {"text": text} for name in ("mcp__flaky__echo", "mcp_flaky_echo", "flaky_echo")}
-
-
-REAL_ROWS = {
-    "model hangs": "timeout",
-    "tool hangs": "timeout",
-    "grandchild holds the pipe": "pass",
-    "tool prints 20 MB": "pass",
-    "tool prints odd bytes": "pass",
-    "provider throttles, then answers": "pass",
-    "provider fails for ever": "infra_error",
-    "MCP server dies in a call": "pass",
-    "MCP server hangs in a call": "timeout",
-    "MCP server does not start": "infra_error",
-}
-"""Task -> its outcome."""
-REAL_LIMIT_S = 15
-
-
-def real_turns(bench: RealBench) -> list[Mapping[str, Any]]:
-    first = {
-        "tool hangs": bench.shell("setsid sleep 331 & nohup sleep 331 & sleep 331"),
-        "grandchild holds the pipe": bench.shell("setsid sleep 331 & (trap '' INT TERM HUP; sleep 331) & echo started"),
-        "tool prints 20 MB": bench.shell(r"head -c 20000000 /dev/zero | tr '\0' x"),
-        "tool prints odd bytes": bench.shell(r"printf '\377\376\033[31m\342\200\250\000\r'"),
-        "MCP server dies in a call": called("die"),
-        "MCP server hangs in a call": called("hang"),
-    }
-    refused = {"kind": "status", "status": 429, "message": "slow down"}
-    throttled = turn("provider throttles, then answers", fault=refused)
-    throttled["when"]["max_uses"] = 1
-    return [
-        turn("model hangs", fault={"kind": "hang"}),
-        throttled,
-        turn("provider fails for ever", fault={"kind": "status", "status": 500, "message": "out of order"}),
-        *(turn(name, results=0, tool=tool) for name, tool in first.items()),
-        turn("tool hangs", fault={"kind": "hang"}),  # Codex lets a command go on after 10 s and asks what next
-        {"text": "done"},
-    ]
-
-
-@pytest.fixture(scope="module")
-def all_real_rows(real: MakeReal) -> Callable[[str, str], Ended]:
-    """One session with all of `REAL_ROWS` for each backend and way."""
-    known: dict[tuple[str, str], Ended] = {}
-
-    def session_of(backend: str, way: str) -> Ended:
-        if (backend, way) not in known:
-            bench = real(backend, way)
-            bench.turns += real_turns(bench)
-            setups = {"MCP server does not start": {"setup": "touch broken"}}
-            server = {"command": sys.executable, "args": [str(SERVER)], "env": {"PYTHONPATH": str(SERVER.parents[1] / "real_cli")}}
-            bench.spec(
-                ({**task, **setups.get(task["name"], {})} for task in tasks(**{name: asked(name) for name in REAL_ROWS})),
-                mcp={"flaky": server},
-            )
-            status = bench.run(f"--caliper-timeout={REAL_LIMIT_S}")
-            known[backend, way] = Ended(bench=bench, status=status, left=bench.survivors())
-        return known[backend, way]
-
-    return session_of
-
-
-@pytest.mark.real_cli
-@matrix
-@pytest.mark.parametrize("fault", REAL_ROWS)
-def test_fault_of_an_attempt_of_a_real_cli(all_real_rows: Callable[[str, str], Ended], fault: str, backend: str, way: str) -> None:
-    bench = all_real_rows(backend, way).bench
-    attempt = bench.attempts()[fault]
-    assert attempt["outcome"] == REAL_ROWS[fault], attempt["reason"]
-    assert bench.outlived(fault) == []
-
-
-@pytest.mark.real_cli
-@matrix
-def test_session_with_all_faults_of_real_clis(all_real_rows: Callable[[str, str], Ended], backend: str, way: str) -> None:
-    ended = all_real_rows(backend, way)
-    assert ended.status == pytest.ExitCode.TESTS_FAILED, ended.bench.printed
-    assert ended.left == []
-    ended.bench.nothing_is_left()
-    assert ended.bench.run_files[0].stat().st_size < 4_000_000
 
 
 def real_under_way(bench: RealBench, *arguments: str) -> RealSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import agents
@@ -9,7 +10,8 @@ import pytest
 from agents import Cli
 from obtaining import obtain
 
-pytest.register_assert_rewrite("cases")
+if "cases" not in sys.modules:  # tests/faults may have come first
+    pytest.register_assert_rewrite("cases")
 
 
 @pytest.fixture(scope="session")

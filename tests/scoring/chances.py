@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import combinations_with_replacement, product
 from math import comb, factorial, pi, prod, sin, sqrt
 from random import Random
 
 from pytest_caliper.scoring import ALPHA, Comparison, Table, compare_arms, holm, stratified_exact
+
+_FEW = 45
+"""Attempts per arm of all tasks up to which totals come again so often that their edges are worth finding."""
 
 Arms = tuple[int, int]
 """Attempts of a task in its two arms."""
@@ -50,7 +53,7 @@ def beta_rates(tasks: int) -> list[float]:
     return [sqrt((t + 0.5) / tasks) for t in range(tasks)]
 
 
-@lru_cache(maxsize=None)
+@cache
 def binomial(n: int, rate: float) -> tuple[float, ...]:
     return tuple(comb(n, c) * rate**c * (1 - rate) ** (n - c) for c in range(n + 1))
 
@@ -64,7 +67,7 @@ def compared(tables: Sequence[Table]) -> Comparison:
 # -- one task: every table ------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=None)
+@cache
 def one_task(arms: Arms) -> dict[Table, Comparison]:
     """The verdict on every table of a spec with one task."""
     n_base, n_skill = arms
@@ -110,31 +113,33 @@ def one_task_power(base: float, skill: float, attempts: int) -> float:
 
 # -- several tasks --------------------------------------------------------------------------------------------------------------
 
+Stratum = tuple[int, int, int]
+"""A task: attempts in both arms, and how many passed in both together."""
 
-@lru_cache(maxsize=None)
-def given_totals(arms: Arms, totals: tuple[int, ...]) -> Words:
-    """On identical arms, with this many passes of each task (in rising order) in both arms together."""
-    if arms[0] == arms[1]:
-        return _given_totals_equal(arms[0], totals)
-    n_base, n_skill = arms
+
+@cache
+def given_totals(strata: tuple[Stratum, ...]) -> Words:
+    """On identical arms of these tasks, given their totals."""
+    if len({n for n_base, n_skill, _ in strata for n in (n_base, n_skill)}) == 1:
+        return _given_totals_equal(strata[0][0], tuple(m for _, _, m in strata))
     ways = {"better": 0, "worse": 0, "no evidence": 0}
-    for split in product(*(range(max(0, m - n_base), min(n_skill, m) + 1) for m in totals)):
-        tables = [(m - x, n_base, x, n_skill) for m, x in zip(totals, split, strict=True)]
-        ways[compared(tables).word] += prod(comb(n_base, b) * comb(n_skill, s) for b, _, s, _ in tables)
-    every = prod(comb(n_base + n_skill, m) for m in totals)
+    for passes in product(*(range(max(0, m - n_base), min(n_skill, m) + 1) for n_base, n_skill, m in strata)):
+        tables = [(m - x, n_base, x, n_skill) for (n_base, n_skill, m), x in zip(strata, passes, strict=True)]
+        ways[compared(tables).word] += prod(comb(n_base, b) * comb(n_skill, s) for b, n_base, s, n_skill in tables)
+    every = prod(comb(n_base + n_skill, m) for n_base, n_skill, m in strata)
     return Words(ways["better"] / every, ways["worse"] / every)
 
 
 def _given_totals_equal(attempts: int, totals: tuple[int, ...]) -> Words:
     """With equal arms the word depends on the sum only, and is "worse" up to an edge and "better" from another on."""
     worst, best = word_edges(attempts, totals)
-    less = stratified_exact(split(attempts, totals, worst)).less if worst >= lowest(attempts, totals) else 0
-    most = sum(totals) - lowest(attempts, totals)
-    greater = stratified_exact(split(attempts, totals, best)).greater if best <= most else 0
+    low = lowest(attempts, totals)
+    less = stratified_exact(split(attempts, totals, worst)).less if worst >= low else 0
+    greater = stratified_exact(split(attempts, totals, best)).greater if best <= sum(totals) - low else 0
     return Words(float(greater), float(less))
 
 
-@lru_cache(maxsize=None)
+@cache
 def word_edges(attempts: int, totals: tuple[int, ...]) -> tuple[int, int]:
     """The largest number of passes of the second arm that is "worse", and the smallest that is "better"."""
     low, middle = lowest(attempts, totals), sum(totals) // 2
@@ -167,38 +172,36 @@ def split(attempts: int, totals: Sequence[int], passes: int) -> list[Table]:
     return tables
 
 
-def words(arms: Arms, rates: Sequence[float]) -> Words:
-    """On identical arms of tasks with these rates: every total counted."""
-    chances = [binomial(sum(arms), rate) for rate in rates]
-    found = [(prod(c[m] for c, m in zip(chances, totals, strict=True)), totals) for totals in _totals(arms, rates)]
-    return _mean((weight * _orders(totals, rates), given_totals(arms, tuple(sorted(totals)))) for weight, totals in found if weight)
-
-
-def _totals(arms: Arms, rates: Sequence[float]) -> Iterator[tuple[int, ...]]:
-    every = range(sum(arms) + 1)
-    return combinations_with_replacement(every, len(rates)) if len(set(rates)) == 1 else product(every, repeat=len(rates))
-
-
-def _orders(totals: tuple[int, ...], rates: Sequence[float]) -> int:
-    """In how many orders the totals count: one, unless all rates are the same and each is listed in rising order only."""
-    if len(set(rates)) > 1:
-        return 1
-    return factorial(len(totals)) // prod(factorial(totals.count(m)) for m in set(totals))
-
-
-def _mean(weighted: Iterator[tuple[float, Words]]) -> Words:
+def words(arms: Sequence[Arms], rates: Sequence[float]) -> Words:
+    """On identical arms of tasks with so many attempts and these rates: every combination of totals counted."""
+    chances = [binomial(sum(two), rate) for two, rate in zip(arms, rates, strict=True)]
     better = worse = 0.0
-    for weight, said in weighted:
-        better += weight * said.better
-        worse += weight * said.worse
+    for totals, orders in _totals(arms, rates):
+        weight = orders * prod(chance[m] for chance, m in zip(chances, totals, strict=True))
+        if weight:
+            said = given_totals(strata(arms, totals))
+            better, worse = better + weight * said.better, worse + weight * said.worse
     return Words(better, worse)
 
 
-def drawn_totals(arms: Arms, rates: Sequence[float], draws: int, random: Random) -> tuple[Chance, Chance]:
+def _totals(arms: Sequence[Arms], rates: Sequence[float]) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Every combination with the number of orders that it stands for: tasks that are all alike are not told apart."""
+    if len(set(arms)) > 1 or len(set(rates)) > 1:
+        yield from ((totals, 1) for totals in product(*(range(sum(two) + 1) for two in arms)))
+        return
+    for totals in combinations_with_replacement(range(sum(arms[0]) + 1), len(rates)):
+        yield totals, factorial(len(totals)) // prod(factorial(totals.count(m)) for m in set(totals))
+
+
+def strata(arms: Sequence[Arms], totals: Sequence[int]) -> tuple[Stratum, ...]:
+    return tuple(sorted((n_base, n_skill, m) for (n_base, n_skill), m in zip(arms, totals, strict=True)))
+
+
+def drawn_totals(attempts: int, rates: Sequence[float], draws: int, random: Random) -> tuple[Chance, Chance]:
     """On identical equal arms: "better or worse", and "worse", exactly given the totals, which are drawn."""
-    n = sum(arms)
-    columns = [random.choices(range(n + 1), binomial(n, rate), k=draws) for rate in rates]
-    said = [given_totals(arms, tuple(sorted(totals))) for totals in zip(*columns, strict=True)]
+    arms = [(attempts, attempts)] * len(rates)
+    columns = [random.choices(range(2 * attempts + 1), binomial(2 * attempts, rate), k=draws) for rate in rates]
+    said = [given_totals(strata(arms, totals)) for totals in zip(*columns, strict=True)]
     return mean([w.either for w in said]), mean([w.worse for w in said])
 
 
@@ -209,7 +212,10 @@ def power(base: Sequence[float], skill: Sequence[float], attempts: int, draws: i
     for drawn in zip(*counts, strict=True):
         befores, afters = drawn[: len(base)], drawn[len(base) :]
         totals = tuple(sorted(b + s for b, s in zip(befores, afters, strict=True)))
-        seen += sum(afters) >= word_edges(attempts, totals)[1]
+        if attempts * len(base) <= _FEW:
+            seen += sum(afters) >= word_edges(attempts, totals)[1]
+        else:
+            seen += compared(split(attempts, totals, sum(afters))).word == "better"
     return share(seen, draws)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import sigkill  # noqa: E402
+import sigkill
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds survivors in /proc")
 

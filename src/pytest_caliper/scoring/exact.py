@@ -122,10 +122,11 @@ _Tails = list[dict[int, int]]
 def _size(limit: Fraction, tails: _Tails) -> float:
     """Largest chance, over all rates that both arms may share, of a one-sided Fisher p of at most `limit`."""
     n, shares = len(tails) - 1, []
+    above, below = limit.numerator, limit.denominator
     for m, by_skill in enumerate(tails):
         ways = comb(n, m)
         # A tail holds all the tables beyond it, so the largest tail that is still as extreme is all of them together.
-        extreme = max((tail for tail in by_skill.values() if tail * limit.denominator <= limit.numerator * ways), default=0)
+        extreme = max((tail for tail in by_skill.values() if tail * below <= above * ways), default=0)
         shares.append(extreme / ways)
     return _largest(lambda rate: _mixed(shares, rate), steps=16 * (2 + int(sqrt(n))))
 
