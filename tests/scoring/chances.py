@@ -75,9 +75,9 @@ def one_task(arms: Arms) -> dict[Table, Comparison]:
     return {table: compared([table]) for table in tables}
 
 
-def one_task_error(arms: Arms, steps: int = 1000) -> float:
-    """Chance of "better" or "worse" for one task on identical arms: the largest over all rates."""
-    return _largest([table for table, said in one_task(arms).items() if said.word != "no evidence"], steps)
+def one_task_error(arms: Arms, words: Sequence[str] = ("better", "worse"), steps: int = 1000) -> float:
+    """Chance of one of these words for one task on identical arms: the largest over all rates."""
+    return _largest([table for table, said in one_task(arms).items() if said.word in words], steps)
 
 
 def flag_error(arms: Arms, tasks: int, steps: int = 200) -> float:
@@ -122,6 +122,11 @@ def given_totals(strata: tuple[Stratum, ...]) -> Words:
     """On identical arms of these tasks, given their totals."""
     if len({n for n_base, n_skill, _ in strata for n in (n_base, n_skill)}) == 1:
         return _given_totals_equal(strata[0][0], tuple(m for _, _, m in strata))
+    return every_split(strata)
+
+
+def every_split(strata: tuple[Stratum, ...]) -> Words:
+    """The same by looking at each way to split the totals between the arms."""
     ways = {"better": 0, "worse": 0, "no evidence": 0}
     for passes in product(*(range(max(0, m - n_base), min(n_skill, m) + 1) for n_base, n_skill, m in strata)):
         tables = [(m - x, n_base, x, n_skill) for (n_base, n_skill, m), x in zip(strata, passes, strict=True)]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_caliper.scoring import Comparison, Over, boschloo, compare_arms, compare_tasks
+from pytest_caliper.scoring import Comparison, Over, boschloo, compare_arms, compare_tasks, stratified_exact
 
 Tables = list[tuple[int, int, int, int]]
 
@@ -28,10 +28,24 @@ def test_words(tables: Tables, word: str) -> None:
 
 
 def test_a_mid_p_of_exactly_one_in_twenty_is_evidence() -> None:
-    """The second task is saturated, so that the first alone gives the stratified test its mid-p of 1/20."""
-    comparison = compared([(0, 3, 3, 3), (3, 3, 3, 3)])
+    comparison = compared([(0, 3, 3, 3), (1, 3, 2, 3)])
 
     assert (comparison.p, comparison.word) == (0.05, "better")
+
+
+@pytest.mark.parametrize("table", [(0, 3, 3, 3), (5, 17, 12, 17), (0, 2, 3, 3), (3, 4, 2, 10), (2, 3, 2, 3)])
+def test_tasks_that_never_fail_or_never_pass_leave_the_verdict_on_another_alone(table: tuple[int, int, int, int]) -> None:
+    alone, among = compared([table]), compared([(3, 3, 3, 3), table, (0, 3, 0, 2)])
+
+    assert (among.word, among.p, among.needed) == (alone.word, alone.p, alone.needed)
+    assert among.p == boschloo(*table)
+
+
+def test_suites_have_twice_the_smaller_one_sided_mid_p() -> None:
+    tables = [(6, 9, 1, 4), (7, 9, 2, 4)]
+    test = stratified_exact(tables)
+
+    assert compared(tables).p == float(2 * (test.less - (test.less + test.greater - 1) / 2))
 
 
 def test_one_task_has_boschloos_verdict() -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_caliper.scoring import boschloo, holm, stratified_exact
+from pytest_caliper.scoring import ALPHA, boschloo, holm, stratified_exact
+from pytest_caliper.scoring.exact import boschloo_rejections
 
 ARM = st.integers(0, 4).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 TABLE = st.tuples(ARM, ARM).map(lambda arms: (*arms[0], *arms[1]))
@@ -69,6 +70,35 @@ def test_p_values_are_those_of_counting_every_outcome(tables: list[tuple[int, in
     assert test.less == sum(q for x, q in chances.items() if x <= seen)
     assert test.two_sided == sum(q for q in chances.values() if q <= chances[seen])
     assert len(chances) == 1 or test.mid_p == test.two_sided - sum(q for q in chances.values() if q == chances[seen]) / 2
+
+
+@given(
+    st.lists(
+        st.integers(1, 5).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n), st.integers(0, n), st.just(n))), max_size=4
+    )
+)
+def test_with_equal_arms_both_tails_are_as_improbable(tables: list[tuple[int, int, int, int]]) -> None:
+    test = stratified_exact(tables)
+
+    assert test.tails_mid_p == (test.mid_p if test.excess else 1)
+
+
+@given(st.lists(TABLE, max_size=4))
+def test_tails_know_neither_arm_nor_outcome(tables: list[tuple[int, int, int, int]]) -> None:
+    exchanged = [(c_s, n_s, c_b, n_b) for c_b, n_b, c_s, n_s in tables]
+    failures = [(n_b - c_b, n_b, n_s - c_s, n_s) for c_b, n_b, c_s, n_s in tables]
+
+    p = stratified_exact(tables).tails_mid_p
+    assert 0 < p <= 1
+    assert stratified_exact(exchanged).tails_mid_p == stratified_exact(failures).tails_mid_p == p
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 8, 13])
+def test_what_boschloo_rejects(n: int) -> None:
+    rejected = boschloo_rejections(n, ALPHA)
+
+    for m, by_skill in enumerate(rejected):
+        assert by_skill == {x: boschloo(m - x, n, x, n) <= ALPHA for x in range(max(0, m - n), min(n, m) + 1)}
 
 
 @given(TABLE)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_caliper.scoring import Over, attempts_needed, stratified_exact
-from pytest_caliper.scoring.power import Rates, mid_p_power
+from pytest_caliper.scoring.power import Rates, attempts_to_tell, boschloo_power, mid_p_power
 
 
 def tables(base: int, skill: int, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
@@ -85,6 +85,24 @@ def test_beyond_the_limit() -> None:
 def test_large_answers_come_from_the_normal_formula() -> None:
     assert attempts_needed(tables(6, 8, 10, 1)) == 82
     assert attempts_needed(tables(8, 9, 10, 10)) == 20
+
+
+@pytest.mark.parametrize(("base", "skill", "mid_p", "word"), [(11, 20, 11, 12), (7, 16, 17, 20), (6, 18, 10, 10)])
+def test_the_word_of_one_task_takes_what_boschloo_takes(base: int, skill: int, mid_p: int, word: int) -> None:
+    table = (base, 20, skill, 20)
+    rates = Rates(base / 20, skill / 20)
+
+    assert attempts_needed([table]) == mid_p
+    assert attempts_to_tell([table]) == attempts_to_tell([table, (3, 3, 3, 3)]) == word
+    assert boschloo_power(rates, word) >= 0.8
+    assert word == mid_p or boschloo_power(rates, word - 1) < 0.8
+
+
+def test_the_word_of_several_tasks_takes_what_mid_p_takes() -> None:
+    assert attempts_to_tell(tables(1, 2, 3, 3)) == attempts_needed(tables(1, 2, 3, 3)) == 12
+    assert attempts_to_tell(tables(2, 2, 3, 3)) is None
+    assert attempts_to_tell(tables(6, 9, 10, 1), limit=20) == Over(20)
+    assert attempts_to_tell([(11, 20, 20, 20)], limit=11) == Over(11)
 
 
 @pytest.mark.parametrize(("option", "message"), [({"power": 1.0}, "power"), ({"alpha": 0.0}, "alpha")])
