@@ -53,12 +53,26 @@ class Bars:
         self._places: dict[str, tuple[str, str]] = {}
         """Node id of a task -> the key of its bar."""
         self._judged: set[tuple[str, str]] = set()
+        self._without_item: set[tuple[str, str]] = set()
 
     def select(self, plan: SpecPlan, task: Task, nodeid: str) -> None:
         """Have the bar of a task decide; doing it again changes nothing."""
         place = (str(plan.spec.path), task.task_id)
         self._deciding.setdefault(place, Deciding(plan=plan, task=task, nodeid=nodeid))
         self._places[nodeid.rpartition("::")[0]] = place
+
+    def deciding(self, spec: str) -> list[str]:
+        """Task ids of a spec whose bars decide."""
+        return [task_id for path, task_id in self._deciding if path == spec]
+
+    def select_without_item(self, plan: SpecPlan, task: Task, nodeid: str) -> bool:
+        """Have the bar of a task decide that is part of a resumed run, whatever is selected now. -> whether it did not yet."""
+        place = (str(plan.spec.path), task.task_id)
+        if place in self._deciding or plan.bar(task) is None:
+            return False
+        self.select(plan, task, nodeid)
+        self._without_item.add(place)
+        return True
 
     def tolerates(self, key: AttemptKey) -> str | None:
         """Why a failing attempt does not fail, where a bar decides instead."""
@@ -107,10 +121,10 @@ class Bars:
         if place is not None and place not in self._judged and session.all_reported(*place):
             self._announce(session, self._deciding[place])
 
-    def announce_rest(self, session: Session) -> None:
-        """At the end, report the bars that are left: of tasks whose attempts did not all report."""
+    def announce_rest(self, session: Session, *, without_item: bool) -> None:
+        """At the end, report the bars that are left: of tasks whose attempts did not all report, or that have no item here."""
         for place, deciding in self._deciding.items():
-            if place not in self._judged:
+            if place not in self._judged and (place in self._without_item or not without_item):
                 self._announce(session, deciding)
 
     def unjudged(self, spec: str) -> list[str]:

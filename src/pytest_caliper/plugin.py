@@ -66,6 +66,14 @@ def pytest_caliper_specs_come_last(config: pytest.Config, items: list[pytest.Ite
         specs_last(config, items)
 
 
+@pytest.hookimpl(specname="pytest_collection_finish", tryfirst=True)
+def pytest_caliper_bars_come_after_their_attempts(session: pytest.Session) -> None:
+    if STATE in session.config.stash:
+        from pytest_caliper.selection import bars_behind
+
+        bars_behind(session.items)  # `--ff` and its kin reorder after everybody else
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     if STATE in session.config.stash and (worker_input(session.config) or {}).get("one_at_a_time"):
@@ -88,8 +96,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 def pytest_caliper_bars_that_are_left(session: pytest.Session) -> Generator[None, object, object]:
     result = yield
     state = session.config.stash.get(STATE, None)
-    if state is not None and state.session is not None and session.config.pluginmanager.has_plugin("dsession"):
-        state.bars.announce_rest(state.session)
+    if state is not None and state.session is not None:
+        state.bars.announce_rest(state.session, without_item=not session.config.pluginmanager.has_plugin("dsession"))
     return result
 
 

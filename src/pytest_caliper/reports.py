@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -117,7 +118,7 @@ def make_sections_inert(item: pytest.Item, report: pytest.TestReport) -> None:
 def tell_refused(item: Attempted, reason: str, report: pytest.TestReport) -> None:
     """Make the report that of an attempt which was not let begin."""
     report.outcome = "skipped"
-    report.longrepr = (str(item.path), item.task.line + 1, f"Skipped: {reason}")
+    report.longrepr = (str(item.path), item.task.line + 1, f"Skipped: {_unwrappable(reason)}")
     report.caliper_outcome = "aborted"  # type: ignore[attr-defined]
 
 
@@ -154,8 +155,15 @@ def status(report: pytest.TestReport, outcome: str) -> tuple[str, str, Any] | No
 
 def shown_reason(record: AttemptRecord) -> str:
     """Outcome and reason on one line without a control character: pytest prints it as it is, and copies it into JUnit files."""
-    reason = one_line(record.reason or "")
+    reason = _unwrappable(one_line(record.reason or ""))
     return reason if record.outcome == "task_fail" else f"{record.outcome}: {reason}"
+
+
+def _unwrappable(reason: str) -> str:
+    """At `-vv` pytest wraps reasons into lines of its own: on GitHub none of them may begin with a workflow command."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return reason
+    return re.sub(r"::(?=[A-Za-z])", r"\\x3a:", reason)
 
 
 def failure_text(item: Attempted, record: AttemptRecord) -> str:

@@ -120,6 +120,13 @@ def _with_bars(items: list[pytest.Item], bars: list[BarItem]) -> list[pytest.Ite
     return out + [bar for bar in bars if bar.plan not in last]
 
 
+def bars_behind(items: list[pytest.Item]) -> None:
+    """Put the bars of each spec behind its last attempt, whoever has moved them."""
+    bars = [item for item in items if isinstance(item, BarItem)]
+    if bars:
+        items[:] = _with_bars([item for item in items if not isinstance(item, BarItem)], bars)
+
+
 def _is_missing(item: AttemptItem, known: Collection[AttemptKey] | None) -> bool:
     """Whether the attempt belongs to an unfinished run, which does not have it."""
     return known is not None and item.key not in known

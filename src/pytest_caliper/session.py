@@ -29,6 +29,7 @@ from pytest_caliper.runs.journal import Journal
 from pytest_caliper.runs.place import path_in
 from pytest_caliper.runs.records import Arm, AttemptKey, AttemptRecord, Run, RunMeta, SkillSnapshot, TaskResult
 from pytest_caliper.runs.store import save_run, write_copy
+from pytest_caliper.spec.env_refs import references
 from pytest_caliper.spec.model import Task
 from pytest_caliper.state import state_of
 from pytest_caliper.terminal import say
@@ -103,6 +104,9 @@ class Session:
         """
         wanted = list(keys)
         refused: list[str] = []
+        if self.settings.no_regression is not None:  # first: it may be no run, and then nothing has begun
+            self.no_regression = NoRegression(self.settings.no_regression, plans)
+            self.notes += self.no_regression.damaged
         for plan, (engine, judge) in plans.items():
             path = str(plan.spec.path)
             unfinished = None if resuming is None else resuming.find(plan)
@@ -120,9 +124,6 @@ class Session:
             self._specs.clear()
             raise pytest.UsageError("\n".join([*refused, "leave --caliper-resume out to start a new run"]))
         self._expected.update(key for run in self._specs.values() for key in run.expected)
-        if self.settings.no_regression is not None:
-            self.no_regression = NoRegression(self.settings.no_regression, plans)
-            self.notes += self.no_regression.damaged
 
     def forget(self) -> None:
         """Expect nothing any more."""
@@ -253,7 +254,8 @@ class Session:
 
     def _header(self, run: _SpecRun) -> dict[str, object]:
         planned = [[key.task_id, key.arm, key.attempt] for key in run.expected]
-        return {"contract": self._contract(run), "planned": planned}
+        bars = state_of(self.config).bars.deciding(str(run.plan.spec.path))
+        return {"contract": self._contract(run), "planned": planned, "bars": bars}
 
     def _cannot_keep(self, run: _SpecRun, error: OSError) -> None:
         self._alarm(
@@ -383,7 +385,8 @@ class Session:
         partial = any(whole[(task.task_id, arm)] != self.settings.k for task in selected for arm in plan.arms)
 
         aborted = {(key.task_id, key.arm) for key in run.expected if key in self._refused}
-        redactor = Redactor.from_environment(dict(os.environ), (), {plan.project: "$PROJECT"})
+        names = tuple(reference.name for reference in references(plan.spec))
+        redactor = Redactor.from_environment(dict(os.environ), names, {plan.project: "$PROJECT"})
 
         def results(arm: Arm) -> tuple[TaskResult, ...]:
             found = (_task_result(plan, task, arm, whole[(task.task_id, arm)], records, redactor) for task in selected)

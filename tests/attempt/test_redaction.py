@@ -549,3 +549,26 @@ def test_texts_made_to_be_slow_are_not(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     redactor().redact(text)
     redactor().redact(f"-----BEGIN PRIVATE KEY-----{text}")
+
+
+KEY = "Kq7Zw2Rt9YpLm4Nb8Vc3Xd5Fs1Gh0Jk6"
+
+
+@pytest.mark.parametrize("mark", ["...", "…", "\n[… 12 characters cut …]\n", "[… 3,000 bytes cut …]"])
+def test_what_a_cut_leaves_of_a_secret_goes_too(mark):
+    redactor = Redactor.from_environment({"MY_API_KEY": KEY}, ())
+    for kept in (4, 6, 12, 31):
+        told = redactor.redact(f"assert '{KEY[:kept]}{mark}{KEY[-kept:]}' == 'x'")
+        assert told == f"assert '[redacted:MY_API_KEY]{mark}[redacted:MY_API_KEY]' == 'x'"
+
+
+@pytest.mark.parametrize("kept", [8, 20, 31])
+def test_a_secret_that_is_cut_by_the_end_of_a_text_goes_too(kept):
+    redactor = Redactor.from_environment({"MY_API_KEY": KEY}, ())
+    assert redactor.redact(f"key: {KEY[:kept]}") == "key: [redacted:MY_API_KEY]"
+
+
+def test_words_beside_a_mark_of_omission_stay():
+    redactor = Redactor.from_environment({"MY_API_KEY": KEY}, ())
+    for text in ("and so on...", "Kq7... no", "it ends with Jk6 …", "…Jk6", f"{KEY[:7]}"):
+        assert redactor.redact(text) == text

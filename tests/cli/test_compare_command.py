@@ -61,7 +61,7 @@ def test_a_single_run_has_nothing_before_it(saved, caliper) -> None:
     saved.run("commit", task("PPP"))
     told = caliper("compare", "commit")
     assert told.status == 2
-    assert "commit~1: there is no such run, commit has 1 complete run" in told.err
+    assert "there is no run before it; name the run to compare with as well" in told.err
 
 
 def test_two_specs_may_be_compared(saved, caliper) -> None:

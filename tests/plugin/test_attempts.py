@@ -233,3 +233,17 @@ def test_an_assert_only_run_has_no_judge_model(project):
     (run,) = read_runs(project.path / "results")
     assert run["run"]["judge_model"] is None
     assert run["run"]["judge_backend"] is None
+
+
+@pytest.mark.parametrize(
+    "text", ['"import json\\nx = 1\\nassert x == 2\\n"', "'import json\n\n      x = 1\n\n      assert x == 2'"]
+)
+def test_an_assert_whose_lines_do_not_stand_in_the_file_is_told_at_its_beginning(project, text):
+    spec = project.spec(
+        f"tasks:\n  - name: A\n    prompt: echo hi\n    assert: {text}\n  - {{name: B, prompt: echo other, expect: x}}\n",
+        skill=False,
+    )
+    line = next(n for n, shown in enumerate(spec.read_text().split("\n"), 1) if "assert:" in shown)
+    result = project.runpytest("demo.eval.yaml::A", "--caliper-k=1")
+    result.stdout.fnmatch_lines([f"*demo.eval.yaml:{line}: AssertionError: assert 1 == 2*"])
+    assert "> prompt: echo other" not in result.stdout.str()

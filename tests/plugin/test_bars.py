@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 import xml.etree.ElementTree as ET
 from fractions import Fraction
 from pathlib import Path
@@ -59,7 +62,7 @@ def test_the_bar_decides_and_failing_attempts_are_tolerated(project, extra):
     (run,) = read_runs(project.path / "results")
     asked = {"rate": "2/3", "policy": "point", "min_coverage": "1/2"}
     verdicts = [task["bar"] for task in run["task_results"]]
-    assert verdicts == [{**asked, "verdict": word} for word in ("met", "met", "missed")]
+    assert verdicts == [{**asked, "verdict": word, "reached": word == "met"} for word in ("met", "met", "missed")]
 
 
 @MODES
@@ -127,7 +130,7 @@ def test_the_ini_file_sets_bars(project):
     result = project.runpytest("demo.eval.yaml", "--caliper-k=4")
     result.assert_outcomes(passed=5)
     bar = read_runs(project.path / "results")[0]["task_results"][0]["bar"]
-    assert bar == {"rate": "1/2", "policy": "lower", "min_coverage": "0", "verdict": "met"}
+    assert bar == {"rate": "1/2", "policy": "lower", "min_coverage": "0", "verdict": "met", "reached": True}
 
 
 @pytest.mark.parametrize(
@@ -369,7 +372,7 @@ STOP = """
 def pytest_runtest_logreport(report):
     import os
     if report.when == "call" and os.path.exists("stop") and "attempt-1" in report.nodeid:
-        os.kill(os.getppid() if os.environ.get("PYTEST_XDIST_WORKER") else os.getpid(), 2)
+        os.kill(os.getpid(), 2)  # sessions that are stopped run without xdist
 """
 
 
@@ -457,5 +460,53 @@ def test_the_run_file_keeps_what_was_asked(project):
     project.runpytest("demo.eval.yaml", "--caliper-bar-policy=lower", "--caliper-min-coverage=0.9", "-k", "Always")
     text = next(Path(project.path / "results").rglob("*.json")).read_text()
     bar = json.loads(text)["task_results"][0]["bar"]
-    assert bar == {"rate": "2/3", "policy": "lower", "min_coverage": "9/10", "verdict": "inconclusive"}
+    assert bar == {"rate": "2/3", "policy": "lower", "min_coverage": "9/10", "verdict": "inconclusive", "reached": False}
     assert path.exists()
+
+
+RESUMED = """
+bar: 0.8
+tasks:
+  - {{name: A, prompt: echo good, assert: assert attempt.answer == 'good'}}
+  - {{name: B, bar: 0.2, prompt: 'test -e {gate} || sleep 300; echo good', assert: assert attempt.answer == 'good'}}
+"""
+
+
+@pytest.mark.parametrize("way", [(), ("-n2",)], ids=["pool", "n2"])
+def test_bars_of_a_resumed_run_decide_though_only_what_is_missing_is_selected(project, way):
+    """A's bar cannot be cleared by 3/3; selecting B alone must not make the run green."""
+    gate = project.path / "gate"
+    project.spec(RESUMED.format(gate=gate))
+    options = ["--caliper-k=3", "--caliper-bar-policy=lower", "--caliper-workers=8"]
+    session = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "demo.eval.yaml", *options], cwd=project.path, stdout=subprocess.DEVNULL
+    )
+    results = project.path / "results" / "demo"
+    deadline = time.monotonic() + 60
+    while not any(len(path.read_bytes().splitlines()) == 4 for path in results.glob("*.jsonl")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    session.kill()
+    session.wait()
+    gate.touch()
+    result = project.runpytest_subprocess("demo.eval.yaml::B", "--caliper-resume", *options, *way)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["FAILED demo.eval.yaml::A::bar*"])
+    assert result.parseoutcomes() == {"passed": 7, "failed": 1}
+
+
+@pytest.mark.parametrize("options", [["--ff"], ["-p", "reorders"]])
+def test_a_bar_is_judged_after_its_attempts_whoever_reorders(project, options):
+    (project.path / "reorders.py").write_text(
+        "import pytest\n\n@pytest.hookimpl(wrapper=True, tryfirst=True)\ndef pytest_collection_modifyitems(items):\n"
+        "    yield\n    items.reverse()\n"
+    )
+    project.spec(
+        "bar: 0.5\ntasks:\n  - {name: A, prompt: 'test -e good && echo good', setup: 'cat %s && touch good || true', assert: assert attempt.answer == 'good'}\n"
+        % (project.path / "now")
+    )
+    common = ["-o", "addopts=", "demo.eval.yaml"]
+    assert project.runpytest_subprocess(*common).ret == 1
+    (project.path / "now").touch()
+    result = project.runpytest_subprocess(*common, *options)
+    assert result.ret == 0, result.stdout.str()

@@ -291,7 +291,7 @@ def test_a_resumed_run_keeps_the_baseline_it_took(measured):
     conftest.write_text(before)
     refused = measured.runpytest_subprocess("demo.eval.yaml", "--caliper-resume")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    refused.stderr.fnmatch_lines(["*it was made with --caliper-baseline*"])
+    refused.stderr.fnmatch_lines(["*it takes its baseline from *, now it has no baseline*"])
     result = again(measured, "--caliper-resume", "--caliper-output=new.json")
     result.assert_outcomes(passed=6)
     assert result.ret == 0

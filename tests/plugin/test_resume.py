@@ -167,7 +167,7 @@ def test_a_whole_run_is_extended_from_its_file(project, way):
         (None, ("--caliper-k=1",), "k was 2, now it is 1 (a larger k would extend it)"),
         (None, ("--caliper-k=2", "--caliper-model=shell-agent:other"), "the engine was shell-agent, now it is shell-agent:other"),
         (None, ("--caliper-k=2", "--caliper-judge-votes=3"), "the number of judge votes was 1, now it is 3"),
-        (None, ("--caliper-k=2", "--caliper-baseline"), "it was made without --caliper-baseline"),
+        (None, ("--caliper-k=2", "--caliper-baseline"), "it has no baseline, now it measures a baseline"),
         (None, ("--caliper-k=2", "-k", "Good"), "its selection of attempts had 2 that this one leaves out ('Late')"),
         ("skill", ("--caliper-k=2",), "the skill changed"),
     ],
@@ -325,3 +325,40 @@ def test_progress_counts_what_was_known(killed):
     assert len(shares) == 6
     assert max(shares) == 100
     assert shares[-1] == 100
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ({"task_id": "../../../pwned", "arm": "skill", "attempt": 7}, "never planned"),
+        ({"task_id": "task-099", "arm": "skill", "attempt": 1}, "never planned"),
+        ({"task_id": "task-001", "arm": "baseline", "attempt": 1}, "never planned"),
+        ({"task_id": "task-001", "arm": "skill", "attempt": 7}, "never planned"),
+    ],
+)
+def test_a_journal_from_elsewhere_cannot_bring_what_was_not_planned(killed, key, says):
+    journal = killed.kill()
+    lines = journal.read_text().splitlines()
+    record = json.loads(lines[1])
+    record["key"] = {**record["key"], **key}
+    foreign = killed.path / "foreign.jsonl"
+    foreign.write_text("\n".join([*lines, json.dumps(record)]) + "\n")
+    before = sorted(killed.path.rglob("*"))
+    result = killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", f"--caliper-resume-from={foreign}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --caliper-resume-from: *foreign.jsonl: *{says}*"])
+    new = {path for path in killed.path.rglob("*") if path not in before}
+    assert {path.name for path in new if "runpytest" not in str(path)} <= {"stdout", "stderr", "__pycache__"} | {
+        path.name for path in new if path.suffix == ".pyc"
+    }
+
+
+def test_a_run_to_compare_with_that_is_none_costs_nothing_that_was_kept(killed):
+    killed.kill()
+    killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "-x")  # interrupted, saved apart
+    (partial,) = (killed.path / "results" / "demo" / "partial").glob("*.json")
+    before = partial.read_bytes()
+    (killed.path / "d.json").write_text("{")
+    result = killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "--caliper-no-regression=d.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert partial.read_bytes() == before

@@ -20,7 +20,13 @@ BAR = Bar(rate=Fraction(4, 5), policy="lower", min_coverage=Fraction(1, 2))
 def test_a_bar_comes_back_and_its_verdict_is_only_written(tmp_path: Path) -> None:
     path = save_run(run(replace(task("task-001", record()), bar=BAR)), tmp_path)
     data = json.loads(path.read_text())
-    assert data["task_results"][0]["bar"] == {"rate": "4/5", "policy": "lower", "min_coverage": "1/2", "verdict": "inconclusive"}
+    assert data["task_results"][0]["bar"] == {
+        "rate": "4/5",
+        "policy": "lower",
+        "min_coverage": "1/2",
+        "verdict": "inconclusive",
+        "reached": False,
+    }
     data["task_results"][0]["bar"]["verdict"] = "met"
     path.write_text(json.dumps(data))
     assert load_run(path).results[0].bar == BAR

@@ -27,12 +27,31 @@ _JSON_BEGINS = re.compile(r"^[ \t\r]*[\[{\"]", re.MULTILINE)
 _PLACEHOLDER = r"\[redacted:[^\]\s]{1,120}\]"
 
 
+LEAST_PART, LEAST_AT_END = 4, 8
+"""Characters by which a part of a secret is known: beside a mark of omission, and at the end of a text that has none."""
+_CUT = re.compile(r"\.\.\.| ?… ?|\n?\[… [^\]\n]{1,60} …\]\n?|\n?\[\.\.\. [^\]\n]{1,60} \.\.\.\]\n?")
+
+
+def _beginning_before(text: str, place: int, value: str) -> int:
+    """How much of the beginning of `value`, not all of it, ends at `place`."""
+    most = min(len(value) - 1, place)
+    return next((length for length in range(most, 0, -1) if text.startswith(value[:length], place - length)), 0)
+
+
+def _end_after(text: str, place: int, value: str) -> int:
+    """How much of the end of `value`, not all of it, begins at `place`."""
+    most = min(len(value) - 1, len(text) - place)
+    return next((length for length in range(most, 0, -1) if text.startswith(value[-length:], place)), 0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Secrets:
     """What all attempts with the same environment share."""
 
     names: Mapping[str, str]
     """Spelling -> the name it is told by, the longest first."""
+    values: tuple[tuple[str, str], ...]
+    """The secrets themselves, long enough to be known by a part, with their names."""
 
     @classmethod
     @lru_cache(maxsize=8)
@@ -42,7 +61,8 @@ class _Secrets:
         for value, name in values:
             for spelling in spellings(value):
                 names.setdefault(spelling, name)
-        return cls(dict(sorted(names.items(), key=lambda item: -len(item[0]))))
+        whole = tuple((value, name) for value, name in values if len(value) >= 2 * LEAST_AT_END)
+        return cls(dict(sorted(names.items(), key=lambda item: -len(item[0]))), whole)
 
     def replaced(self, text: str) -> tuple[str, int]:
         """-> (`text` without secrets, how many there were); at each place the longest one counts."""
@@ -59,7 +79,29 @@ class _Secrets:
         if present := [spelling for spelling in self.names if spelling in text]:
             text = re.sub("|".join([_PLACEHOLDER, *map(re.escape, present)]), told, text)
         text, shaped = replace_shapes(text)
-        return text, found + shaped
+        text, parts = self._parts_replaced(text)
+        return text, found + shaped + parts
+
+    def _parts_replaced(self, text: str) -> tuple[str, int]:
+        """`text` without what a cut has left of a secret: its beginning before a mark of omission or the end, its end after one.
+
+        pytest shortens long values with `...`, and much of what agents print is cut to a bound before it comes here.
+        """
+        marks = [(mark.start(), mark.end()) for mark in _CUT.finditer(text)]
+        spans: list[tuple[int, int, str]] = []
+        for value, name in self.values:
+            for begin, end in marks:
+                if (length := _beginning_before(text, begin, value)) >= LEAST_PART:
+                    spans.append((begin - length, begin, name))
+                if (length := _end_after(text, end, value)) >= LEAST_PART:
+                    spans.append((end, end + length, name))
+            if (length := _beginning_before(text, len(text), value)) >= LEAST_AT_END:
+                spans.append((len(text) - length, len(text), name))
+        last = len(text) + 1
+        for begin, end, name in sorted(spans, reverse=True):
+            if end <= last:
+                text, last = f"{text[:begin]}[redacted:{name}]{text[end:]}", begin
+        return text, len(spans)
 
 
 @lru_cache(maxsize=8)

@@ -35,6 +35,7 @@ from pytest_caliper.runs.cassette import (
     text_hash,
 )
 from pytest_caliper.runs.placeholders import localised, portable
+from pytest_caliper.spec.env_refs import references_of
 
 
 def path_of(plan: AttemptPlan) -> Path:
@@ -118,6 +119,10 @@ class ReplayInvoker:
             raise EngineError(str(error)) from None
 
 
+class SecretInRecording(Exception):
+    """What was recorded holds a secret where none can be replaced."""
+
+
 class RecordingInvoker:
     """Runs the real thing and keeps it. A recording that cannot be kept does not spoil the attempt: see `problems`.
 
@@ -139,7 +144,7 @@ class RecordingInvoker:
         said = teller.recorded(raw)
         try:
             files = tuple(map(teller.file, file_effects(before, workspace.work)))
-        except EffectsTooLarge as error:
+        except (EffectsTooLarge, SecretInRecording) as error:
             self._refuse(path, f"{path}: the recording was not kept: {error}")
             return raw
         agent = AgentRecording(**{field.name: getattr(said, field.name) for field in fields(Recording)}, files=files)
@@ -185,13 +190,19 @@ class _Teller:
 
     def __init__(self, plan: AttemptPlan, workspace: Workspace) -> None:
         home = plan.env.get("HOME", "")
-        self._secrets = Redactor.from_environment({**plan.env, "HOME": ""}, ())
+        names = tuple(reference.name for reference in references_of(plan.mcp))
+        self._secrets = Redactor.from_environment({**plan.env, "HOME": ""}, names)
         self._home = Redactor.from_environment({"HOME": home}, ())
         self._workspace, self._outer = workspace, _outer(plan)
 
     def told(self, text: str) -> str:
         """`text` as it is written. The user's home comes last: much of what has a placeholder of its own may lie below it."""
         return self._home.redact(portable(self._secrets.redact(text), self._workspace, self._outer))
+
+    def _holds_secret(self, text: str) -> bool:
+        before = self._secrets.count
+        self._secrets.redact(text)
+        return self._secrets.count > before
 
     def recorded(self, raw: RawOutput) -> Recording:
         return Recording(
@@ -212,6 +223,12 @@ class _Teller:
                 content = self.told(data.decode("utf-8"))
             except UnicodeDecodeError:
                 content = data
+                if any(
+                    self._holds_secret(data.decode(encoding, "replace")) for encoding in ("latin-1", "utf-16-le", "utf-16-be")
+                ):
+                    raise SecretInRecording("a file that is no UTF-8 text holds a secret") from None
+        if self._holds_secret(effect.path):
+            raise SecretInRecording("the name of a file holds a secret")
         return RecordedFile(
             path=effect.path,
             change=effect.change,

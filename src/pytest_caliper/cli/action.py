@@ -124,14 +124,15 @@ def _place(made: Run, specs: Sequence[str]) -> int:
 
 
 def _outputs(path: Path, made: Run) -> dict[str, str]:
-    from pytest_caliper.reporting.bars import bar_verdict
+    from pytest_caliper.reporting.bars import bar_verdict, was_judged
     from pytest_caliper.reporting.figures import arm_figures, baseline_figures
 
     suite, compared = arm_figures(made.results).suite, baseline_figures(made)
     bars = [verdict for result in made.results if (verdict := bar_verdict(result)) is not None]
     numbers = ("", "", "") if suite is None else tuple(f"{value:.4f}" for value in (suite.rate, suite.low, suite.high))
     word = compared.comparison.word if compared is not None and compared.comparison is not None else ""
-    reached = "" if not bars else "met" if all(verdict.reached for verdict in bars) else "missed"
+    judged = all(was_judged(result) for result in made.results if result.bar is not None)
+    reached = "" if not bars or not judged else "met" if all(verdict.reached for verdict in bars) else "missed"
     return dict(zip(_OUTPUTS, (*numbers, word, reached, str(path)), strict=True))
 
 

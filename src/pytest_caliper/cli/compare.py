@@ -50,17 +50,35 @@ def run(arguments: argparse.Namespace) -> int:
     from pytest_caliper.reporting.comparing import compare_runs
     from pytest_caliper.runs.reading import load_run
 
-    names = (f"{arguments.a}~1", arguments.a) if arguments.b is None else (arguments.a, arguments.b)
     try:
-        before, after = (find_run(name, arguments.results) for name in names)
+        if arguments.b is None:
+            after = find_run(arguments.a, arguments.results)
+            before = _before(after)
+        else:
+            before, after = (find_run(name, arguments.results) for name in (arguments.a, arguments.b))
         one, other = (replace(load_run(path), saved=shown(path)) for path in (before, after))
     except (NotFound, RunFileError) as error:
         return refuse(error)
     comparison = compare_runs(one, other)
-    status = _write(comparison, before, after, arguments)
+    try:
+        status = _write(comparison, before, after, arguments)
+    except RunFileError as error:  # a transcript, which is read as the page is written
+        return refuse(error)
     if status == 0 and arguments.fail_on is not None and comparison.comparison is not None:
         return int(comparison.comparison.word == arguments.fail_on)
     return status
+
+
+def _before(after: Path) -> Path:
+    """The complete run before this one of the same spec. Raises NotFound."""
+    from pytest_caliper.runs.names import list_runs, run_order
+    from pytest_caliper.runs.place import PARTIAL
+
+    place = after.parent.parent if after.parent.name == PARTIAL else after.parent
+    earlier = [path for path in list_runs(place) if run_order(path) < run_order(after)]
+    if not earlier:
+        raise NotFound(f"{shown(after)}: there is no run before it; name the run to compare with as well")
+    return earlier[-1]
 
 
 def _write(comparison: RunComparison, before: Path, after: Path, arguments: argparse.Namespace) -> int:

@@ -72,7 +72,7 @@ def saved_specs(root: Path) -> list[SpecRuns]:
     """Every spec below a results directory that something is saved of, by name. Nothing is opened."""
     found = []
     for directory, names, _ in os.walk(root):
-        names.sort()
+        names[:] = sorted(name for name in names if not name.endswith(".parts"))
         place = Path(directory)
         if place.name == PARTIAL and place != root and _is_partial_of_a_spec(place):
             continue
@@ -250,7 +250,14 @@ def _files(directory: Path) -> list[Path]:
     if not directory.is_dir():
         return []
     with os.scandir(directory) as entries:
-        return [Path(entry.path) for entry in entries if entry.is_file()]
+        return [Path(entry.path) for entry in entries if _is_file(entry)]
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link to itself
+        return False
 
 
 def _listed(names: Sequence[str]) -> str:

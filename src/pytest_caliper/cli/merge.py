@@ -81,6 +81,10 @@ def _parts(paths: Sequence[Path]) -> list[Part]:
     others = 0
     for path in paths:
         for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
+            if not file.is_file():  # a pipe or a device would be waited for
+                if file == path:
+                    problems.append(f"{file}: cannot be read: it is no file")
+                continue
             if file.suffix == ".jsonl":
                 problems.append(journal_advice(file))
                 continue

@@ -84,7 +84,9 @@ def deliver_text(text: str, output: Path | None) -> int:
 
 def deliver_json(value: Any, output: Path | None) -> int:
     """As `deliver`, as indented ASCII JSON: whatever the terminal's alphabet, and without anything that it would obey."""
-    return deliver_text(json.dumps(value, indent=2, allow_nan=False) + "\n", output)
+    text = json.dumps(value, indent=2, allow_nan=False)
+    # The same JSON, and no workflow command in the log of a CI job: GitHub obeys `##[name]` anywhere on a line.
+    return deliver_text(text.replace("##[", "\\u0023#[") + "\n", output)
 
 
 @contextlib.contextmanager

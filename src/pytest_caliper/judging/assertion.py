@@ -54,5 +54,6 @@ def _parse(assertion: Assertion) -> ast.Module:
     for node in ast.walk(tree):
         for name in node._attributes:
             if name in shifts and getattr(node, name) is not None:
-                setattr(node, name, getattr(node, name) + shifts[name])
+                moved = getattr(node, name) + shifts[name]
+                setattr(node, name, moved if assertion.in_lines or not name.endswith("lineno") else assertion.line + 1)
     return tree

@@ -27,6 +27,11 @@ def bar_verdict(result: TaskResult) -> BarVerdict | None:
     return judge_bar(result.successes, result.usable, planned(result), asked.rate, asked.policy, min_coverage=asked.min_coverage)
 
 
+def was_judged(result: TaskResult) -> bool:
+    """Whether the session came to judging the task's bar: an interrupted one did not."""
+    return result.aborted or len(result.attempts) >= planned(result)
+
+
 def bar_line(verdict: BarVerdict) -> str:
     """`bar 80%: met`, or `bar 80% (lower bound): inconclusive, 13 more usable attempts at this rate…`."""
     name = f"bar {share(verdict.bar)}" + (" (lower bound)" if verdict.policy == "lower" else "")

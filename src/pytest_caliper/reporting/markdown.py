@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pytest_caliper.reporting import numbers
-from pytest_caliper.reporting.bars import bar_verdict
+from pytest_caliper.reporting.bars import bar_verdict, was_judged
 from pytest_caliper.reporting.evidence import attempt_name
 from pytest_caliper.reporting.failures import sections
 from pytest_caliper.reporting.figures import (
@@ -97,8 +97,9 @@ def _answer(run: Run, arms: Arms, compared: BaselineFigures | None) -> Iterator[
         added = verdict_text(compared, tasks=len(paired(run)), style=STYLE).plain
         lines.append(f"**What the skill adds:** {added}")
     bars = [verdict for result in run.results if planned(result) and (verdict := bar_verdict(result)) is not None]
+    judged = [verdict.reached for result in run.results if was_judged(result) and (verdict := bar_verdict(result)) is not None]
     if bars:
-        reached = sum(verdict.reached for verdict in bars)
+        reached = sum(judged)
         lines.append(f"**Bars:** {reached} of {numbers.plural(len(bars), 'task')} reached theirs")
     for name, arm in arms:
         worst = worst_case_fact(arm)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from pytest_caliper.reporting import numbers
-from pytest_caliper.reporting.bars import BAR_STYLES, bar_line, bar_verdict
+from pytest_caliper.reporting.bars import BAR_STYLES, bar_line, bar_verdict, share, was_judged
 from pytest_caliper.reporting.evidence import attempt_name, says
 from pytest_caliper.reporting.figures import planned
 from pytest_caliper.reporting.style import MARK_STYLES, MARKS, Style
@@ -46,6 +46,10 @@ def _bar(result: TaskResult, style: Style) -> list[Text]:
     verdict = bar_verdict(result)
     if verdict is None or not planned(result):
         return []
+    if not was_judged(result):
+        return [
+            Text(style.own(f"bar {share(verdict.bar)}: not judged, since attempts are missing"), style=BAR_STYLES["inconclusive"])
+        ]
     return [Text(style.own(bar_line(verdict)), style=BAR_STYLES["missed" if not verdict.covered else verdict.word])]
 
 

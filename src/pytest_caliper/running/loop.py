@@ -21,7 +21,7 @@ from pytest_caliper.reports import Gathering
 from pytest_caliper.running.ahead import Ahead, is_replaced
 from pytest_caliper.running.heartbeat import Heartbeat
 from pytest_caliper.running.preflight import NOTHING, Unharnessed, check
-from pytest_caliper.running.resuming import report_known
+from pytest_caliper.running.resuming import report_known, spec_nodeid
 from pytest_caliper.selection import collected_specs
 from pytest_caliper.spec.env_refs import references
 from pytest_caliper.spec.model import SpecError
@@ -73,6 +73,19 @@ def _kind_of_ahead(state: State) -> type[Ahead]:
     from pytest_caliper.checking.loop import Checks
 
     return Checks
+
+
+def _resume_bars(state: State) -> None:
+    """The bars that were to decide when a run began decide when it is resumed, though only what is missing may be selected."""
+    session = state.config.pluginmanager.get_plugin("session")
+    for plan in _resumed(state):
+        unfinished = None if state.resuming is None else state.resuming.find(plan)
+        for task in plan.spec.tasks if unfinished is not None else ():
+            prefix = spec_nodeid(state.config, plan.spec.path)
+            nodeid = f"{prefix}::{node_name(task.name, task.task_id)}::bar"
+            known = unfinished is not None and task.task_id in unfinished.bars
+            if known and state.bars.select_without_item(plan, task, nodeid) and session is not None:
+                expect_more(session, 1)
 
 
 def _resumed(state: State) -> list[SpecPlan]:
@@ -136,8 +149,9 @@ def prepare(state: State, plans: Sequence[SpecPlan], keys: list[AttemptKey], unh
         engines: Mapping[SpecPlan, tuple[Engine, Engine]] = {plan: state.runtime.engines(plan) for plan in plans}
         if state.baselines is not None:
             state.baselines.check(plans)
-        state.session.expect(engines, keys, state.resuming)
+        _resume_bars(state)
         try:
+            state.session.expect(engines, keys, state.resuming)
             found = check(engines, keys, state.runtime, unharnessed)
         except BaseException:
             state.session.forget()  # nothing has begun, so there is no run to tell of

@@ -40,6 +40,8 @@ class Unfinished:
     """What it was made under, as `Session` writes it."""
     planned: frozenset[AttemptKey]
     """The attempts that were selected when it began."""
+    bars: frozenset[str]
+    """Ids of the tasks whose bars were to decide."""
     records: Mapping[AttemptKey, AttemptRecord]
     """What of them is known. An attempt that told of a lost login or the like is not: it runs again."""
     journal: Journal | None
@@ -205,12 +207,23 @@ def unfinished_runs(results: Path) -> Iterator[Path]:
     for journal in journals:
         if is_in_use(journal):
             continue
+        if _is_empty(journal):  # killed before its first line: there is nothing to go on with
+            with contextlib.suppress(OSError):
+                journal.unlink()
+            continue
         if not _is_over(journal):
             yield journal
             continue
         with contextlib.suppress(OSError):
             journal.unlink()
         shutil.rmtree(journal.with_suffix(".parts"), ignore_errors=True)
+
+
+def _is_empty(journal: Path) -> bool:
+    try:
+        return journal.stat().st_size == 0
+    except OSError:
+        return False
 
 
 def _is_over(journal: Path) -> bool:
@@ -254,7 +267,8 @@ def _copied(path: Path, plan: SpecPlan) -> Unfinished:
     ]
     planned = [[key["task_id"], key["arm"], key["attempt"]] for key in keys]
     records = [record for result in arms for record in result.attempts]
-    return _unfinished(path, {"contract": run.meta.contract, "planned": planned}, records, plan, None)
+    bars = [result.task_id for result in run.results if result.bar is not None]
+    return _unfinished(path, {"contract": run.meta.contract, "planned": planned, "bars": bars}, records, plan, None)
 
 
 def _unfinished(
@@ -266,14 +280,19 @@ def _unfinished(
             AttemptKey(spec=spec, task_id=str(task), arm=arm, attempt=int(attempt)) for task, arm, attempt in header["planned"]
         )
         contract = dict(header["contract"])
+        bars = frozenset(map(str, header.get("bars") or ()))
     except (KeyError, TypeError, ValueError) as error:
         raise RunFileError(path, f"does not say which attempts it was to have ({error!r})") from error
     known = {}
     for record in records:
         mine = replace(record, key=replace(record.key, spec=spec), transcript_path=_moved(record, path))
+        if mine.key not in planned:
+            raise RunFileError(
+                path, f"has an attempt that was never planned ({mine.key.arm} {mine.key.attempt} of {mine.key.task_id})"
+            )
         if record.fatal is None:
             known[mine.key] = mine
-    return Unfinished(source=path, contract=contract, planned=planned, records=known, journal=journal)
+    return Unfinished(source=path, contract=contract, planned=planned, bars=bars, records=known, journal=journal)
 
 
 def _moved(record: AttemptRecord, source: Path) -> str | None:
@@ -332,14 +351,28 @@ def differences(
     for name, word in (("engine", "engine"), ("judge", "judge"), ("judge_votes", "number of judge votes")):
         if before.get(name) != contract[name]:
             out.append(f"the {word} was {before.get(name)}, now it is {contract[name]}")
-    for name, word in (("baseline", "--caliper-baseline"), ("user_customizations", "--caliper-user-customizations")):
-        if bool(before.get(name)) != bool(contract[name]):
-            out.append(f"it was made {'with' if before.get(name) else 'without'} {word}")
+    if before.get("baseline") != contract["baseline"]:
+        out.append(f"{_baseline(before.get('baseline'))}, now it {_baseline(contract['baseline']).removeprefix('it ')}")
+    if bool(before.get("user_customizations")) != bool(contract["user_customizations"]):
+        word = "with" if before.get("user_customizations") else "without"
+        out.append(f"it was made {word} --caliper-user-customizations")
+    if before.get("timeout_s") != contract["timeout_s"]:
+        out.append(f"--caliper-timeout was {before.get('timeout_s')}, now it is {contract['timeout_s']}")
     if (old := int(before.get("k") or 0)) > int(contract["k"]):
         out.append(f"k was {old}, now it is {contract['k']} (a larger k would extend it)")
     if not out:
         out += _selection_differs(unfinished, planned, old, tasks)
+    if not out and unfinished.planned - {key for task in plan.spec.tasks for key in plan.keys(task)}:
+        out.append("it plans attempts that this spec cannot have")
+    if not out and unfinished.journal is None and frozenset(planned) == frozenset(unfinished.records):
+        out.append("nothing of it is missing; a larger --caliper-k extends it")
     return out
+
+
+def _baseline(said: object) -> str:
+    if isinstance(said, str):
+        return f"it takes its baseline {said}"
+    return "it measures a baseline" if said else "it has no baseline"
 
 
 def _selection_differs(

@@ -73,17 +73,19 @@ def task_json(task: TaskResult) -> dict[str, Any]:
     }
 
 
-def bar_json(task: TaskResult) -> dict[str, str] | None:
+def bar_json(task: TaskResult) -> dict[str, Any] | None:
     """`bar` of a task: what was asked, and the verdict, which is never read back."""
     if task.bar is None:
         return None
     planned = max(task.planned, len(task.attempts))
-    verdict = judge_bar(task.successes, task.usable, planned, task.bar.rate, task.bar.policy)
+    bar = task.bar
+    verdict = judge_bar(task.successes, task.usable, planned, bar.rate, bar.policy, min_coverage=bar.min_coverage)
     return {
         "rate": str(task.bar.rate),
         "policy": task.bar.policy,
         "min_coverage": str(task.bar.min_coverage),
         "verdict": verdict.word,
+        "reached": verdict.reached,
     }
 
 

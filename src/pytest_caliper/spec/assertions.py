@@ -87,7 +87,8 @@ def _inline(scalar: yaml.ScalarNode, source: Source, path: Path) -> Assertion:
         column = _block_column(text, source.lines[line:])
     elif scalar.style != ">" and "\n" not in text:
         column = source.column_at(begin) + (1 if scalar.style else 0) + margin
-    return Assertion(source=text, path=path, line=line, column=column, is_script=False)
+    in_lines = scalar.style == "|" or "\n" not in text.rstrip()
+    return Assertion(source=text, path=path, line=line, column=column, is_script=False, in_lines=in_lines)
 
 
 def _dedent(text: str) -> tuple[str, int]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_caliper.spec.model import Spec
+from pytest_caliper.spec.model import McpServer, Spec
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """The one form there is; group 1 is the variable's name."""
@@ -27,8 +28,13 @@ class EnvRef:
 
 def references(spec: Spec) -> tuple[EnvRef, ...]:
     """Every `${VAR}` of the spec, in the order of the file; once for each place that uses it."""
+    return references_of(spec.mcp)
+
+
+def references_of(servers: Iterable[McpServer]) -> tuple[EnvRef, ...]:
+    """As `references`, of these servers."""
     found: dict[EnvRef, None] = {}
-    for server in spec.mcp:
+    for server in servers:
         places = [(f"env.{name}", value) for name, value in server.env.items()]
         places += [(f"headers.{name}", value) for name, value in server.headers.items()]
         for key, text in [*places, ("url", server.url or "")]:

@@ -43,6 +43,8 @@ class Assertion:
     """Columns by which the source is indented in `path`."""
     is_script: bool
     """True when the spec named a `.py` file."""
+    in_lines: bool = True
+    """False where the file does not have its lines one below the other (quoted, folded): all stand at `line`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
