@@ -308,7 +308,8 @@ class Session:
             kept = sum(key in records for key in missing)
             ended = f"; {kept} of them had ended and are kept" if kept else ""
             self.problems.append(f"{shown}: {len(missing)} of {len(run.expected)} attempts never reported ({names}{more}){ended}")
-        result = self._build(run, records, interrupted=bool(missing))
+        spent = any(self._refused.get(key, "").startswith("not begun") for key in run.expected)  # a resume goes on from there
+        result = self._build(run, records, interrupted=bool(missing) or spent)
         self._find_empty_arms(shown, run, result)
         self._find_refused(shown, run)
         self._gate(shown, run, result)

@@ -354,3 +354,20 @@ def test_every_character_of_a_prompt_arrives(prompt: str, expected: str, expecta
     assert len(spec.tasks) == len(data["tasks"]) == 1 + complete
     if complete:
         assert spec.tasks[0].prompt == whole
+
+
+@pytest.mark.parametrize("path", ["/etc/hostname", "../../../../../../etc/passwd"])
+def test_files_of_this_machine_are_not_copied_for_an_agent(tmp_path, monkeypatch, path):
+    from pytest_caliper.cli.main import main
+
+    (tmp_path / "evals").mkdir()
+    evals = tmp_path / "evals" / "evals.json"
+    evals.write_text(
+        json.dumps({"skill_name": "s", "evals": [{"id": 1, "prompt": "Read it.", "expected_output": "Read.", "files": [path]}]})
+    )
+    (tmp_path / "SKILL.md").write_text("---\nname: s\ndescription: d\n---\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["import", str(evals), "-o", "s.eval.yaml"]) == 0
+    text = (tmp_path / "s.eval.yaml").read_text()
+    assert "cp -R" not in text
+    assert "lies outside the skill" in text

@@ -132,6 +132,7 @@ def test_no_more_tokens(project, way):
     assert 4 <= len(numbers[0]) <= 6
     assert skill["aborted"]
     assert base["aborted"]
+    assert run["run"]["interrupted"], "half of a run must never be the latest one"
     result.stdout.fnmatch_lines(
         ["caliper: demo.eval.yaml: * planned attempts did not run: not begun: * of 1,000 tokens are used*"]
     )
@@ -178,3 +179,30 @@ def test_cancelled_attempts_do_not_count_as_running():
             break
         assert stopping.begins(record(n).key) is None
         stopping.cancelled(record(n).key)
+
+
+def test_a_run_without_tokens_is_gone_on_with(project):
+    project.spec("""
+    tasks:
+      - {name: T, prompt: 'echo "!tokens 99"; echo a', assert: assert attempt.answer == 'a'}
+    """)
+    project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=8", "--caliper-max-tokens=500", "--caliper-workers=1")
+    (first,) = read_runs(project.path)
+    assert len(first["task_results"][0]["attempts"]) < 8
+    second = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=8", "--caliper-resume")
+    assert second.ret == 0
+    (whole,) = read_runs(project.path)
+    assert (len(whole["task_results"][0]["attempts"]), whole["run"]["interrupted"]) == (8, False)
+
+
+def test_junit_of_a_saved_run_has_what_was_not_let_begin(project):
+    from pytest_caliper.reporting.junit import render_junit
+    from pytest_caliper.runs.reading import load_run
+
+    project.spec("tasks:\n  - {name: T, prompt: 'exit 3', assert: assert True}\n")
+    project.runpytest_subprocess(
+        "demo.eval.yaml", "--caliper-k=5", "--caliper-fail-fast=2", "--caliper-workers=1", "--junitxml=j.xml"
+    )
+    (file,) = (project.path / "results" / "demo").glob("*.json")
+    saved, told = render_junit(load_run(file)), (project.path / "j.xml").read_text()
+    assert saved.count("<testcase") == told.count("<testcase") == 5

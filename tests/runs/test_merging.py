@@ -398,7 +398,6 @@ def test_specs_are_kept_apart(tmp_path):
         {"index": 1, "of": 2, "plan": None, "tasks": {}},
         {"index": 1, "of": 2, "plan": "sha256:p", "tasks": {"task-001": "1"}},
         {"index": 1, "of": 2, "plan": "sha256:p", "tasks": []},
-        "1/2",
     ],
 )
 def test_what_is_no_shard_is_none(tmp_path, shard):

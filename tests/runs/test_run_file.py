@@ -483,3 +483,32 @@ def test_no_file(tmp_path: Path, load: Any) -> None:
 def test_timestamps(tmp_path: Path, stamp: str) -> None:
     assert save_run(run(timestamp=stamp), tmp_path).name.startswith("2026-07-01T10-00-00Z-")
     assert meta(timestamp=stamp).timestamp == stamp
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("run", "judge_model"), 5),
+        (("run", "id"), []),
+        (("run", "shard"), "1/2"),
+        (("task_results", 0, "prompt"), 7),
+        (("task_results", 0, "planned"), "3"),
+        (("task_results", 0, "attempts", 0, "reason"), {}),
+        (("task_results", 0, "attempts", 0, "assert_evidence"), 1),
+        (("task_results", 0, "attempts", 0, "wall_seconds"), None),
+        (("task_results", 0, "attempts", 0, "duration_seconds"), -1),
+        (("task_results", 0, "attempts", 0, "durations"), {"agent": "x"}),
+        (("task_results", 0, "attempts", 0, "usage"), {"input_tokens": "many"}),
+        (("task_results", 0, "attempts", 0, "changed_files"), [{"path": 1, "change": "added", "size": 1}]),
+    ],
+)
+def test_a_file_with_wrong_types_is_told_and_never_a_traceback(tmp_path, place, value):
+    path = save_run(run(task("task-001", record())), tmp_path)
+    data = json.loads(path.read_text())
+    inner = data
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    path.write_text(json.dumps(data))
+    with pytest.raises(RunFileError):
+        load_run(path)

@@ -165,9 +165,13 @@ def _task(one: Eval, places: Sequence[Path], directory: Path) -> Part:
     from pytest_caliper.spec.writing import Part
 
     remarks = []
-    setup, missing = _setup(one, places, directory)
+    setup, missing, outside = _setup(one, places, directory)
     remarks += [
         f"TODO: {path} was not found: until it is there, setup fails and every attempt is an infra_error." for path in missing
+    ]
+    remarks += [
+        f"TODO: {path} lies outside the skill, so it is not copied: put a copy beside the spec if the agent may see it."
+        for path in outside
     ]
     values = {"name": one.name, **({"setup": setup} if setup else {}), "prompt": one.prompt}
     if not _is_checked(one):
@@ -184,15 +188,23 @@ def _expect(one: Eval) -> str:
     return f"{before}{_ALL_HOLD}\n{listed}"
 
 
-def _setup(one: Eval, places: Sequence[Path], directory: Path) -> tuple[str, list[str]]:
-    """The commands that put the eval's files where its prompt looks for them, and the files that are not there."""
-    commands, missing = [], []
+def _is_below(path: Path, place: Path) -> bool:
+    return path.resolve().is_relative_to(place.resolve())
+
+
+def _setup(one: Eval, places: Sequence[Path], directory: Path) -> tuple[str, list[str], list[str]]:
+    """The commands that put the eval's files where its prompt looks for them, the files that are not there, and those that no
+    agent was meant to see: elsewhere on this machine."""
+    commands, missing, outside = [], [], []
     names = [PurePath(path).name for path in one.files]
     for path in one.files:
+        inside = not PurePath(path).is_absolute() and ".." not in PurePath(path).parts
+        if not inside and not any(_is_below(place / path, place) for place in (*places, directory)):
+            outside.append(path)
+            continue
         found = next((place / path for place in places if (place / path).exists()), None)
         if found is None:
             missing.append(path)
-        inside = not PurePath(path).is_absolute() and ".." not in PurePath(path).parts
         keep = inside and (path in one.prompt or names.count(PurePath(path).name) > 1)
         parent = PurePath(path).parent.as_posix() if keep else "."
         if parent != ".":
@@ -201,4 +213,4 @@ def _setup(one: Eval, places: Sequence[Path], directory: Path) -> tuple[str, lis
         commands.append(f'cp -R "$CALIPER_SPEC_DIR"/{shlex.quote(origin)} {shlex.quote("./" + parent) if keep else "."}')
     if len(commands) > 1:
         commands.insert(0, "set -e")
-    return "\n".join(dict.fromkeys(commands)) + ("\n" if len(commands) > 1 else ""), missing
+    return "\n".join(dict.fromkeys(commands)) + ("\n" if len(commands) > 1 else ""), missing, outside

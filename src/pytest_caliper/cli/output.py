@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -89,9 +90,15 @@ def deliver_json(value: Any, output: Path | None) -> int:
     return deliver_text(text.replace("##[", "\\u0023#[") + "\n", output)
 
 
+_UNWRITABLE = {errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF}
+
+
 @contextlib.contextmanager
 def sound_streams() -> Iterator[None]:
     """Let nothing that is written fail for its characters, and end quietly when the reader goes away: `caliper list | head`."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller: `>&-`
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  it lives as long as the process
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):  # a test's or an embedder's own stream
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -104,6 +111,13 @@ def sound_streams() -> Iterator[None]:
         raise SystemExit(128 + 13) from None  # as if SIGPIPE had ended it
     except KeyboardInterrupt:
         raise SystemExit(128 + 2) from None
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        complain(f"standard output cannot be written: {error.strerror}")
+        raise SystemExit(2) from None
 
 
 @contextlib.contextmanager

@@ -75,6 +75,13 @@ def _cases(run: Run, result: TaskResult) -> Iterator[ET.Element]:
         if ending is not None:
             case.append(ending)
         yield case
+    ran = {record.key.attempt for record in result.attempts}
+    for number in range(1, result.planned + 1) if result.aborted else ():
+        if number not in ran and len(ran) < result.planned:
+            name = f"{'attempt' if result.arm == 'skill' else 'baseline'}-{number}"
+            case = ET.Element("testcase", classname=classname, name=name, time="0.000")
+            ET.SubElement(case, "skipped", type="pytest.skip", message="aborted: the attempt was not let begin")
+            yield case
     verdict = bar_verdict(result) if planned(result) and result.arm == "skill" else None
     if verdict is not None:
         case = ET.Element("testcase", classname=classname, name="bar", time="0.000")

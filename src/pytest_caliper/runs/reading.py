@@ -28,6 +28,7 @@ from pytest_caliper.runs.records import (
     UncheckedAttempt,
     Usage,
 )
+from pytest_caliper.runs.sound import fields_of, fits
 from pytest_caliper.scoring import BarPolicy
 from pytest_caliper.spec.rates import parse_rate
 
@@ -39,6 +40,7 @@ _OPEN, _CLOSE = b'"transcript": [\n', b"]"
 _OUTCOMES = get_args(Outcome)
 
 T = TypeVar("T")
+MAX_SECONDS = 1e9
 
 
 def load_run(path: Path) -> Run:
@@ -193,7 +195,7 @@ def _find(data: Mapping[str, Any], arm: Arm, task_id: str, attempt: int) -> Iter
 def _turn(data: Mapping[str, Any]) -> Turn:
     return Turn(
         role=data["role"],
-        content=data["content"],
+        content=_typed(data, "content", str),
         tool_name=data.get("tool_name"),
         tool_input=data.get("tool_input"),
         tool_output=data.get("tool_output"),
@@ -223,6 +225,14 @@ def _run(data: Mapping[str, Any], path: Path) -> Run:
     )
 
 
+def _sound(kind: type[T], value: T, *, but: frozenset[str] = frozenset()) -> T:
+    """`value`, if its fields hold what they are declared to hold, `but` these. TypeError that names the field otherwise."""
+    for name, hint in fields_of(cast(Any, kind)):
+        if name not in but and not fits(getattr(value, name), hint):
+            raise TypeError(f"{name.rstrip('_')!r} is {type(getattr(value, name)).__name__}, or holds what it must not")
+    return value
+
+
 def _meta(data: Mapping[str, Any], path: Path) -> RunMeta:
     run = _typed(data, "run", dict)
     known = {name: run[name] for name in RunMeta.__dataclass_fields__ if name in run}
@@ -247,7 +257,7 @@ def _meta(data: Mapping[str, Any], path: Path) -> RunMeta:
     if meta["selected_tasks"] is not None:
         meta["selected_tasks"] = tuple(meta["selected_tasks"])
     parse_timestamp(meta["timestamp"])
-    return RunMeta(**meta)
+    return _sound(RunMeta, RunMeta(**meta))
 
 
 def _skills(data: Mapping[str, Any]) -> Iterator[SkillSnapshot]:
@@ -257,7 +267,7 @@ def _skills(data: Mapping[str, Any]) -> Iterator[SkillSnapshot]:
         entries = [only] if only.get("path") else []
     for entry in entries:
         path = _typed(entry, "path", str)
-        yield SkillSnapshot(
+        snapshot = SkillSnapshot(
             name=entry.get("name") or Path(path).parent.name or path,
             path=path,
             kind=entry.get("kind") or "directory",
@@ -265,13 +275,14 @@ def _skills(data: Mapping[str, Any]) -> Iterator[SkillSnapshot]:
             git_repo=entry.get("git_repo"),
             git_sha=entry.get("git_sha"),
         )
+        yield _sound(SkillSnapshot, snapshot)
 
 
 def _task(data: Mapping[str, Any], arm: Arm, meta: RunMeta) -> TaskResult:
     task_id, name = _typed(data, "task_id", str), _typed(data, "task_name", str)
     attempts = tuple(_attempt(entry, task_id, name, arm, meta) for entry in _typed(data, "attempts", list))
     planned = data.get("planned", meta.k)
-    return TaskResult(
+    result = TaskResult(
         task_id=task_id,
         task_name=name,
         arm=arm,
@@ -286,6 +297,11 @@ def _task(data: Mapping[str, Any], arm: Arm, meta: RunMeta) -> TaskResult:
         not_checked=tuple(_unchecked(entry, task_id, arm, meta) for entry in data.get("not_checked") or ()),
         foreign=data.get("foreign") or {},
     )
+    return _sound(TaskResult, result, but=_LOOKED_AT)
+
+
+_LOOKED_AT = frozenset({"attempts", "not_checked"})
+"""Each entry on its own."""
 
 
 def _bar(data: Mapping[str, Any]) -> Bar:
@@ -316,7 +332,7 @@ def _attempt(data: Mapping[str, Any], task_id: str, task_name: str, arm: Arm, me
     _typed(data, "output", str)
     duration = _typed(data, "duration_seconds", (int, float))
     number = _typed(data, "attempt", int)
-    return AttemptRecord.from_json(
+    record = AttemptRecord.from_json(
         {
             "task_name": task_name,
             "reason": None,
@@ -327,6 +343,11 @@ def _attempt(data: Mapping[str, Any], task_id: str, task_name: str, arm: Arm, me
             "transcript_path": None,
         }
     )
+    _sound(AttemptRecord, record)
+    times = (record.duration_seconds, record.wall_seconds, *record.durations.to_json().values())
+    if any(seconds is not None and not 0 <= seconds < MAX_SECONDS for seconds in times):
+        raise ValueError("an attempt has a duration that cannot be")
+    return record
 
 
 def _typed(data: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
