@@ -8,9 +8,10 @@ pytest_plugins = ["pytester"]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_github() -> Iterator[None]:
-    """The sessions that tests start must not write into the job that runs the tests."""
+def a_session_of_their_own() -> Iterator[None]:
+    """The sessions that tests start must not write into the job that runs the tests, nor take themselves for its workers."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_WORKSPACE"):
+        xdist = ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID")
+        for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_WORKSPACE", *xdist):
             patch.delenv(name, raising=False)
         yield

@@ -142,7 +142,8 @@ def test_a_damaged_file_among_the_results_breaks_no_run(project, name, text):
     result = project.runpytest_subprocess("demo.eval.yaml")
     assert result.ret == 0
     result.assert_outcomes(passed=3)
-    assert (place / name).read_bytes() == text
+    if text or name.endswith(".json"):  # an empty journal is what a kill before its first line leaves: it goes
+        assert (place / name).read_bytes() == text
     assert len(list_runs(place)) == 1 + name.endswith(".json")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from shell_agent import read_runs
 
 MODES = pytest.mark.parametrize("extra", [[], ["-n2"]], ids=["pool", "n2"])
 LOSSY = "'test $ATTEMPT = 1 && echo yes || echo \"!error rate limited\"'"
@@ -179,4 +178,3 @@ def test_statuses_of_pytest_keep_their_meaning(project):
     result = project.runpytest_subprocess("--caliper")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert project.runpytest("demo.eval.yaml", "-k", "nothing").ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    assert not [task for run in read_runs(project.path / "results") for task in run["task_results"] if task["attempts"]]
