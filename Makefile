@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all lint record-demo images clean
+.PHONY: demo test test-all lint record-demo images docs clean
 
 demo: $(STAMP)  ## the main job on recorded attempts: no agent, no key, no network
 	@$(BIN)/python -m pytest -p no:cacheprovider -c examples/quickstart/pytest.ini examples/quickstart/changelog.eval.yaml \
@@ -30,10 +30,15 @@ record-demo: $(STAMP)  ## record the quick start's cassettes anew (needs node; s
 images: $(STAMP)  ## make the terminal images of docs/images from what the demo prints
 	$(BIN)/python docs/images/render.py
 
+docs: $(STAMP)  ## the site in .cache/site/html: broken links and pages that nobody finds are errors
+	$(BIN)/python docs/generate.py
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html -d .cache/site/doctrees docs .cache/site/html
+	@echo "open .cache/site/html/index.html"
+
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group test --group lint
+	$(BIN)/python -m pip install --quiet --editable . --group test --group lint --group docs
 	@touch $(STAMP)
 
 clean:

@@ -6,6 +6,7 @@ controller announces the verdict as soon as the task's attempts were reported: o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -54,6 +55,7 @@ class Bars:
         """Node id of a task -> the key of its bar."""
         self._judged: set[tuple[str, str]] = set()
         self._without_item: set[tuple[str, str]] = set()
+        self._of_tests: set[tuple[str, str]] = set()
 
     def select(self, plan: SpecPlan, task: Task, nodeid: str) -> None:
         """Have the bar of a task decide; doing it again changes nothing."""
@@ -73,6 +75,13 @@ class Bars:
         self.select(plan, task, nodeid)
         self._without_item.add(place)
         return True
+
+    def select_test(self, plan: SpecPlan, task: Task, nodeid: str, attempts: Iterable[str]) -> bool:
+        """Have the bar of a test in Python decide; `attempts` are the node ids of its items. -> whether it did not yet."""
+        place = (str(plan.spec.path), task.task_id)
+        self._places.update(dict.fromkeys(attempts, place))
+        self._of_tests.add(place)
+        return self.select_without_item(plan, task, nodeid)
 
     def tolerates(self, key: AttemptKey) -> str | None:
         """Why a failing attempt does not fail, where a bar decides instead."""
@@ -111,14 +120,19 @@ class Bars:
             min_coverage=asked.min_coverage,
         )
         reason = bar_reason(verdict)
-        k = plan.settings.k
+        k = plan.k_of(task)
         text = bar_text(verdict, location=f"{path}:{task.line + 1}", selected_of=k if len(keys) < k else None)
         return Judgement(outcome="passed" if verdict.reached else "failed", reason=reason, text=text)
 
-    def announce(self, session: Session, ended: str) -> None:
-        """Report the bar of the attempt that ended, by its node id, when it was the task's last. On xdist's controller."""
-        place = self._places.get(ended.rpartition("::")[0])
-        if place is not None and place not in self._judged and session.all_reported(*place):
+    def announce(self, session: Session, ended: str, *, all_kinds: bool) -> None:
+        """Report the bar of the attempt that ended, by its node id, when it was the task's last.
+
+        `all_kinds`: not only of tests in Python, whose bars have no items.
+        """
+        place = self._places.get(ended) or self._places.get(ended.rpartition("::")[0])
+        if place is None or not (all_kinds or place in self._of_tests):
+            return
+        if place not in self._judged and session.all_reported(*place):
             self._announce(session, self._deciding[place])
 
     def announce_rest(self, session: Session, *, without_item: bool) -> None:

@@ -17,10 +17,16 @@ from pytest_caliper.contracts import Harness, Judge, Workspace
 from pytest_caliper.runs.records import AttemptKey, AttemptRecord
 from pytest_caliper.spec.model import SpecError, Task
 from pytest_caliper.spec.names import node_name
-from pytest_caliper.state import RECORD, state_of
+from pytest_caliper.state import ATTEMPT, RECORD, state_of
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from pytest_caliper.running.planning import SpecPlan
+    from pytest_caliper.testing.items import FunctionAttempt
+
+    Attempt: TypeAlias = "AttemptItem | FunctionAttempt"
+    """An attempt as everything behind collection sees it."""
 
 
 class AttemptFailed(AssertionError):
@@ -168,6 +174,11 @@ class BarItem(pytest.Item):
 
             return missed_representation(self.plan, self.task, excinfo)
         return super().repr_failure(excinfo)
+
+
+def attempt_of(item: pytest.Item) -> Attempt | None:
+    """The attempt that an item is: of a spec, or of a test in Python; None for any other item."""
+    return item if isinstance(item, AttemptItem) else item.stash.get(ATTEMPT, None)
 
 
 def run_attempt(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_caliper.announcing import has_announced
+from pytest_caliper.options import is_spec
 from pytest_caliper.process.interrupts import uninterrupted
 from pytest_caliper.state import STATE, UNOPENED, State
 
@@ -78,7 +79,17 @@ def summarise(reporter: Any, config: pytest.Config) -> None:
         for problem in session.problems:
             reporter.write_line(printable(f"caliper: {problem}"), red=True)
     _say_what_did_not_run(reporter, config)
+    if state is not None:
+        _say_what_comes_next(reporter, state)
     _annotate(reporter, config)
+
+
+def _say_what_comes_next(reporter: Any, state: State) -> None:
+    from pytest_caliper.next_step import is_for_people, next_step
+    from pytest_caliper.reporting.text import one_line
+
+    if is_for_people(state.config) and (step := next_step(state)) is not None:
+        reporter.write_line(f"next: {one_line(step)}")
 
 
 def _say_who_waited(reporter: Any, state: State) -> None:
@@ -89,13 +100,13 @@ def _say_who_waited(reporter: Any, state: State) -> None:
 
 
 def _say_what_did_not_run(reporter: Any, config: pytest.Config) -> None:
-    specs = config.stash[UNOPENED]
-    unopened = list(specs)
-    if not unopened:
+    specs = [one for one in config.stash[UNOPENED] if is_spec(one)]
+    tests = [one for one in config.stash[UNOPENED] if not is_spec(one)]
+    if not specs and not tests:
         return
-    count = f"{len(unopened)} spec" + ("" if len(unopened) == 1 else "s")
-    example = os.path.relpath(unopened[0], config.invocation_params.dir)
-    reporter.write_line(
-        f"caliper: {count} not run, since attempts call agents that may cost money; "
-        f"run them with --caliper, or name them: pytest {example}"
-    )
+    kinds = [(len(ones), word) for ones, word in ((specs, "spec"), (tests, "test")) if ones]
+    counts = [f"{count} {word}" + ("" if count == 1 else "s") for count, word in kinds]
+    remedy = "run them with --caliper"
+    if specs and not tests:
+        remedy += f", or name them: pytest {os.path.relpath(specs[0], config.invocation_params.dir)}"
+    reporter.write_line(f"caliper: {' and '.join(counts)} not run, since attempts call agents that may cost money; {remedy}")

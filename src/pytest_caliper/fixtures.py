@@ -13,6 +13,12 @@ from pytest_caliper.state import state_of
 
 if TYPE_CHECKING:
     from pytest_caliper.contracts import Harness, Judge, Workspace
+    from pytest_caliper.testing.api import Caliper
+
+
+_NO_ATTEMPT = (
+    "caliper_workspace belongs to attempts: those of a .eval.yaml spec, and those of a test that has `caliper` as a parameter"
+)
 
 
 @pytest.fixture
@@ -25,9 +31,36 @@ def caliper_workspace(request: pytest.FixtureRequest) -> Iterator[Workspace]:
         yield Workspace.at(Path(tempfile.gettempdir(), "caliper-setup-only"))
         return
     if ahead is None:
-        raise pytest.UsageError("caliper_workspace belongs to the attempts of a .eval.yaml spec; a test cannot ask for it")
-    with ahead.workspace(request.node) as workspace:
+        raise pytest.UsageError(_NO_ATTEMPT)
+    from pytest_caliper.collection import attempt_of
+
+    attempt = attempt_of(request.node)
+    if attempt is None:
+        raise pytest.UsageError(_NO_ATTEMPT)
+    with ahead.workspace(attempt) as workspace:
         yield workspace
+
+
+@pytest.fixture
+def caliper(
+    request: pytest.FixtureRequest,
+    caliper_workspace: Workspace,
+    caliper_harness: Harness,
+    caliper_judge: Judge,
+) -> Caliper:
+    """One attempt in plain Python: the test runs once per attempt, in each arm. See docs/python.md.
+
+    Example::
+
+        @pytest.mark.caliper(k=5, bar=0.8, baseline=True)
+        def test_commit(caliper):
+            run = caliper.run("Commit the staged change.", skill="./SKILL.md")
+            assert run.ok
+            assert caliper.judge(run, "The message says what changed and why.")
+    """
+    from pytest_caliper.testing.fixture import make
+
+    return make(request, caliper_workspace, caliper_harness, caliper_judge)
 
 
 @pytest.fixture

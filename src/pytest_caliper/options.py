@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
 SPEC_SUFFIXES = (".eval.yaml", ".eval.yml")
@@ -291,6 +291,8 @@ class Settings:
     """What was asked for. Every value is validated; None means that nothing was said."""
 
     k: int = 3
+    typed_k: int | None = None
+    """k as the command line has it."""
     baseline: bool = False
     model: str | None = None
     """Typed on the command line: goes before what a spec says."""
@@ -366,6 +368,21 @@ def add_options(parser: pytest.Parser) -> None:
             parser.addini(option.dest, option.help, type=option.ini, default=None)
 
 
+def refuse_misspelt(parser: pytest.Parser, words: Sequence[str]) -> None:
+    """Raises pytest.UsageError for an option that begins as ours do and is nobody's, naming the one that was meant."""
+    ours = [f"--caliper-{option.name}" for option in OPTIONS]
+    suspects = {word.partition("=")[0] for word in words if word.startswith("--caliper-")}.difference(ours)
+    if not suspects:
+        return
+    unknown = {word.partition("=")[0] for word in parser.parse_known_and_unknown_args(list(words))[1]}
+    for name in sorted(suspects & unknown):
+        from difflib import get_close_matches
+
+        close = get_close_matches(name[10:], [option.name for option in OPTIONS], n=1, cutoff=0.7)
+        meant = f"did you mean --caliper-{close[0]}?" if close else "pytest --help lists those of caliper"
+        raise pytest.UsageError(f"there is no option {name}; {meant}")
+
+
 def settings_of(config: pytest.Config) -> Settings:
     """The settings: command line before ini before default. Raises pytest.UsageError naming the option that is wrong."""
     said = {option.name: _value(config, option) for option in OPTIONS}
@@ -381,6 +398,7 @@ def settings_of(config: pytest.Config) -> Settings:
         raise pytest.UsageError(f"--caliper-results {results} is no directory: name one, or a place where one can be made")
     return Settings(
         k=_or_default(said, "k"),
+        typed_k=config.getoption("caliper_k"),
         baseline=bool(said["baseline"]) or said["baseline-from"] is not None,
         model=config.getoption("caliper_model"),
         ini_model=config.getini("caliper_model") or None,

@@ -11,18 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_caliper.fixtures import caliper_harness, caliper_judge, caliper_workspace
-from pytest_caliper.options import add_options, is_spec, opted_in, settings_of, spec_part
-from pytest_caliper.state import SETTINGS, STATE, UNOPENED, tell_worker, worker_input
+from pytest_caliper.fixtures import caliper, caliper_harness, caliper_judge, caliper_workspace
+from pytest_caliper.options import add_options, is_spec, opted_in, refuse_misspelt, settings_of, spec_part
+from pytest_caliper.state import ATTEMPT, SETTINGS, STATE, TESTS, UNOPENED, tell_worker, worker_input
 
 if TYPE_CHECKING:
     from pytest_caliper.collection import SpecFile
 
-__all__ = ["caliper_harness", "caliper_judge", "caliper_workspace"]
+__all__ = ["caliper", "caliper_harness", "caliper_judge", "caliper_workspace"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Generator[None, object, object]:
+    result = yield
+    refuse_misspelt(parser, args)  # conftest files may have brought options
+    return result
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -33,6 +40,10 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[UNOPENED] = {}
+    config.addinivalue_line(
+        "markers",
+        "caliper(k, bar, baseline, skill): how often a test that asks for `caliper` attempts its task, and what it is to reach",
+    )
     config.stash[SETTINGS] = settings_of(config)  # a mistake in an option is told at once, whether a spec is met or not
 
 
@@ -50,12 +61,24 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SpecFile |
     return SpecFile.from_parent(parent, path=file_path)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "caliper" in metafunc.fixturenames:
+        from pytest_caliper.testing.items import expand
+
+        expand(metafunc)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if STATE in config.stash:
         from pytest_caliper.selection import arrange
 
         arrange(config, items)
+    elif TESTS in config.stash:
+        from pytest_caliper.testing.items import leave_out
+
+        leave_out(config, items)
 
 
 @pytest.hookimpl(specname="pytest_collection_modifyitems", trylast=True)
@@ -69,6 +92,10 @@ def pytest_caliper_specs_come_last(config: pytest.Config, items: list[pytest.Ite
 @pytest.hookimpl(specname="pytest_collection_finish", tryfirst=True)
 def pytest_caliper_bars_come_after_their_attempts(session: pytest.Session) -> None:
     if STATE in session.config.stash:
+        if TESTS in session.config.stash and worker_input(session.config) is not None:
+            from pytest_caliper.testing.items import tell_controller
+
+            tell_controller(session)
         from pytest_caliper.selection import bars_behind
 
         bars_behind(session.items)  # `--ff` and its kin reorder after everybody else
@@ -124,6 +151,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     if state is not None and state.ahead is not None and state.ahead.may_pump_in_call(item):
         state.ahead.pump()  # session fixtures are up by now
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    if ATTEMPT not in pyfuncitem.stash:
+        return (yield)
+    from pytest_caliper.testing.items import call
+
+    return (yield from call(pyfuncitem))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -236,7 +272,9 @@ def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
     resumes = STATE in node.config.stash and node.config.stash[STATE].resuming is not None
-    if resumes or any(spec_part(nodeid) is not None for nodeid in ids):
+    distribution = node.config.pluginmanager.get_plugin("caliper-distribution")
+    tests = distribution is not None and distribution.tests_told is not None
+    if resumes or tests or any(spec_part(nodeid) is not None for nodeid in ids):
         from pytest_caliper.running.loop import controller_saw
 
         controller_saw(node.config, ids)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_caliper.collection import AttemptItem, BarItem
+from pytest_caliper.collection import BarItem, attempt_of
 from pytest_caliper.reporting.failures import render_failure
 from pytest_caliper.reporting.junit import properties
 from pytest_caliper.reporting.text import inert_in_logs, one_line
 from pytest_caliper.runs.records import AttemptRecord
-from pytest_caliper.state import HEARTBEAT, RECORD, REFUSED, state_of
+from pytest_caliper.state import ATTEMPT, HEARTBEAT, RECORD, REFUSED, state_of
 from pytest_caliper.terminal import style_of
 
 if TYPE_CHECKING:
@@ -64,8 +64,9 @@ class Gathering:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """An item has ended."""
         self._begun.pop(nodeid, None)
-        if self._session.config.pluginmanager.has_plugin("dsession"):  # elsewhere bars are items that judge at their turn
-            state_of(self._session.config).bars.announce(self._session, nodeid)
+        bars = state_of(self._session.config).bars
+        # Without xdist the bars of specs are items that judge at their turn.
+        bars.announce(self._session, nodeid, all_kinds=self._session.config.pluginmanager.has_plugin("dsession"))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One record per report of an attempt's call phase."""
@@ -78,6 +79,8 @@ class Gathering:
         record = AttemptRecord.from_json(json.loads(text))
         if (distribution := self._session.config.pluginmanager.get_plugin("caliper-distribution")) is not None:
             record = distribution.arrived(report, record)
+        if (skills := vars(report).pop("caliper_skills", None)) is not None:
+            self._session.learn(record.key, json.loads(skills))
         del report.caliper  # pytest keeps its reports to the end
         self._session.reported(record)
         if record.fatal is not None:
@@ -93,25 +96,30 @@ class Gathering:
 
 def tell(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the record of an item that has run on its report."""
-    refused = item.stash.get(REFUSED, None)
-    if refused is not None and isinstance(item, AttemptItem):
-        tell_refused(item, refused, report)
+    refused, attempt = item.stash.get(REFUSED, None), attempt_of(item)
+    if refused is not None and attempt is not None:
+        tell_refused(attempt, refused, report)
     if isinstance(item, BarItem) and report.skipped:
         report.longrepr = (str(item.path), item.task.line + 1, report.longrepr[2])  # type: ignore[index]
     record = item.stash.get(RECORD, None)
-    if record is not None and isinstance(item, AttemptItem):
+    if record is not None and attempt is not None:
         state = state_of(item.config)
         if state.worker is not None and not state.runtime.shares_files:
             from pytest_caliper.running.carrying import pack
 
             record = pack(report, record)
-        tell_of(item, record, report)
+        if (test := item.stash.get(ATTEMPT, None)) is not None:
+            if report.failed:
+                report.sections.append(("caliper", failure_text(attempt, record)))  # beside the test's own traceback
+            if test.named and state.worker is not None:
+                report.caliper_skills = json.dumps(test.named)  # type: ignore[attr-defined]
+        tell_of(attempt, record, report)
         item.user_properties += report.user_properties[len(item.user_properties) :]  # those of the teardown go into JUnit files
 
 
 def make_sections_inert(item: pytest.Item, report: pytest.TestReport) -> None:
     """What was captured while an attempt ran may be an agent's words: none of it is a command to who reads the log."""
-    if isinstance(item, AttemptItem):
+    if attempt_of(item) is not None:
         report.sections = [(title, inert_in_logs(text)) for title, text in report.sections]
 
 
@@ -132,7 +140,8 @@ def tell_of(item: Attempted, record: AttemptRecord, report: pytest.TestReport) -
     report.user_properties += properties(record, engine=str(engine))
     line = item.task.line + 1
     if not record.usable:
-        report.longrepr = (str(item.path), line, f"Skipped: {shown_reason(record)}")
+        if not report.failed:  # a test in Python that broke is shown as it broke
+            report.longrepr = (str(item.path), line, f"Skipped: {shown_reason(record)}")
     elif record.key.arm == "baseline":
         failed = record.outcome != "pass"
         report.wasxfail = f"baseline, without the skill: {record.outcome}"

@@ -30,9 +30,10 @@ from pytest_caliper.runs.place import path_in
 from pytest_caliper.runs.records import Arm, AttemptKey, AttemptRecord, Run, RunMeta, SkillSnapshot, TaskResult
 from pytest_caliper.runs.store import save_run, write_copy
 from pytest_caliper.spec.env_refs import references
-from pytest_caliper.spec.model import Task
+from pytest_caliper.spec.model import SpecError, Task
 from pytest_caliper.state import state_of
 from pytest_caliper.terminal import say
+from pytest_caliper.testing.planning import FilePlan
 
 if TYPE_CHECKING:
     from pytest_caliper.options import Settings
@@ -192,6 +193,12 @@ class Session:
         """How many attempts were selected."""
         return sum(len(run.expected) for run in self._specs.values())
 
+    def left_and_ended(self) -> tuple[list[AttemptKey], list[tuple[AttemptKey, float]]]:
+        """The attempts that nothing is known of yet, and those of this session that ended with their seconds; any thread."""
+        with self._lock:
+            left = [key for key in list(self._expected) if self.lacks(key)]
+            return left, [(key, record.wall_seconds) for key, record in self._records.items()]
+
     def has(self, key: AttemptKey) -> bool:
         """Whether it is known what became of an attempt."""
         with self._lock:
@@ -289,6 +296,16 @@ class Session:
             )
         self.config.hook.pytest_caliper_record(config=self.config, record=record)
 
+    def learn(self, key: AttemptKey, skills: Sequence[str]) -> None:
+        """A test in Python named skills when it ran in a worker, relative to its file: the run file is to have them."""
+        run = self._specs.get(key.spec)
+        if run is None or not isinstance(run.plan, FilePlan):
+            return
+        try:
+            run.plan.learn(run.plan.resolved(skills, 0))
+        except SpecError as error:
+            self._alarm(f"{self._shown(run.plan.spec.path)}: a skill is not here, so the run file lacks it: {error}")
+
     def finish(self) -> None:
         """Build and save the runs, and find what must not be green. Doing it again changes nothing."""
         if self._finished:
@@ -382,15 +399,16 @@ class Session:
         whole = {(key.task_id, key.arm): 0 for task in plan.spec.tasks for key in plan.keys(task)}
         for key in run.expected:
             whole[(key.task_id, key.arm)] += 1
-        selected = [task for task in plan.spec.tasks if any(whole[(task.task_id, arm)] for arm in plan.arms)]
-        partial = any(whole[(task.task_id, arm)] != self.settings.k for task in selected for arm in plan.arms)
+        selected = [task for task in plan.spec.tasks if any(whole[(task.task_id, arm)] for arm in plan.arms_of(task))]
+        partial = any(whole[(task.task_id, arm)] != plan.k_of(task) for task in selected for arm in plan.arms_of(task))
 
         aborted = {(key.task_id, key.arm) for key in run.expected if key in self._refused}
         names = tuple(reference.name for reference in references(plan.spec))
         redactor = Redactor.from_environment(dict(os.environ), names, {plan.project: "$PROJECT"})
 
         def results(arm: Arm) -> tuple[TaskResult, ...]:
-            found = (_task_result(plan, task, arm, whole[(task.task_id, arm)], records, redactor) for task in selected)
+            having = [task for task in selected if arm in plan.arms_of(task)]
+            found = (_task_result(plan, task, arm, whole[(task.task_id, arm)], records, redactor) for task in having)
             return tuple(replace(result, aborted=(result.task_id, arm) in aborted) for result in found)
 
         baseline = results("baseline") if "baseline" in plan.arms else self._bare(run, selected, records.values())
@@ -400,7 +418,7 @@ class Session:
             id=self.session_id.run_id(plan.spec.path),
             spec=path_in(plan.project, plan.spec.path),
             timestamp=_iso(self.session_id.run_stamp(plan.spec.path)),
-            k=self.settings.k,
+            k=plan.k,
             backend=run.engine.backend,
             model=_only(record.model for record in used) or run.engine.model,
             judge_backend=run.judge.backend if judged else None,
@@ -410,7 +428,9 @@ class Session:
             baseline=baseline is not None,
             baseline_from=run.reused.source(plan.project) if run.reused is not None and baseline is not None else None,
             interrupted=interrupted,
-            selected_tasks=None if len(selected) == len(plan.spec.tasks) else tuple(task.name for task in selected),
+            selected_tasks=tuple(task.name for task in selected)
+            if len(selected) < len(plan.spec.tasks) or not plan.names_all
+            else None,
             partial=partial,
             user_customizations=self.settings.user_customizations,
             replay=self.settings.replay,
@@ -424,7 +444,7 @@ class Session:
             meta=meta,
             results=results("skill"),
             baseline_results=baseline,
-            skills=tuple(_redacted(skill.snapshot, redactor) for skill in plan.skills),
+            skills=tuple(_redacted(skill.snapshot, redactor) for skill in plan.all_skills),
         )
 
     def _bare(self, run: _SpecRun, tasks: Sequence[Task], ran: Iterable[AttemptRecord]) -> tuple[TaskResult, ...] | None:
@@ -444,11 +464,11 @@ class Session:
         return {
             "spec": run.plan.spec.digest,
             "tasks": {task.task_id: task_hash(task) for task in run.plan.spec.tasks},
-            "skill": skill_hash(run.plan.skills),
+            "skill": skill_hash(run.plan.all_skills),
             "engine": str(run.engine),
             "judge": str(run.judge),
             "judge_votes": self.settings.judge_votes,
-            "k": self.settings.k,
+            "k": run.plan.k,
             "user_customizations": self.settings.user_customizations,
             "baseline": "baseline" in run.plan.arms if run.reused is None else f"from {run.reused.source(run.plan.project).id}",
             "surroundings": surroundings_hash(run.plan.spec),

@@ -32,15 +32,23 @@ if TYPE_CHECKING:
     from pytest_caliper.running.sharding import Cut
     from pytest_caliper.runs.records import AttemptKey, AttemptRecord
     from pytest_caliper.session import Session
+    from pytest_caliper.testing.course import Course
+    from pytest_caliper.testing.items import FunctionAttempt
 
 SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
 STATE: pytest.StashKey[State] = pytest.StashKey()
 RECORD: pytest.StashKey[AttemptRecord] = pytest.StashKey()
 """On an item: the record of its attempt."""
+ATTEMPT: pytest.StashKey[FunctionAttempt] = pytest.StashKey()
+"""On the item of a test in Python: the attempt that it is."""
+COURSE: pytest.StashKey[Course] = pytest.StashKey()
+"""On the same, while it runs: how far the attempt is."""
+TESTS = pytest.StashKey[None]()
+"""On the config: there are tests in Python that ask for an attempt."""
 REFUSED: pytest.StashKey[str] = pytest.StashKey()
 """On an item: why its attempt was not let begin."""
 UNOPENED = pytest.StashKey[dict[str, None]]()
-"""On the config: specs that were met but not run since nobody opted in."""
+"""On the config: specs, and node ids of tests, that were met but not run since nobody opted in."""
 HEARTBEAT: pytest.StashKey[Heartbeat] = pytest.StashKey()
 
 
@@ -175,6 +183,11 @@ class State:
         """On the controller of xdist workers: who knows where attempts run, and can withdraw or stop them."""
         found: Distribution | None = self.config.pluginmanager.get_plugin("caliper-distribution")
         return found
+
+    @property
+    def ahead_stops(self) -> bool:
+        """Whether attempts under way are being cancelled."""
+        return self.ahead is not None and self.ahead.cancelled
 
     def take(self, item: AttemptItem, workspace: Workspace, harness: Harness, judge: Judge) -> AttemptRecord:
         """The record of the item whose turn has come."""

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
 import pytest
 
 from pytest_caliper.reporting.terminal import Style
 from pytest_caliper.reporting.text import printable
 
+
+class Transient(Protocol):
+    """Something on the terminal that comes and goes."""
+
+    def away(self) -> AbstractContextManager[None]:
+        """Take it away for as long as pytest writes."""
+
+
 PROBE = "✓✗⊘✂Δ—…"
+STATUS_LINE: pytest.StashKey[Transient] = pytest.StashKey()
+"""The line below pytest's own while attempts run, where there is one."""
 
 
 def style_of(config: pytest.Config) -> Style:
@@ -38,7 +49,10 @@ def shows_progress(config: pytest.Config) -> bool:
 def say(config: pytest.Config, lines: Iterable[str]) -> None:
     """Lines of ours while the session runs; main thread. Quiet sessions (`-q`) hear nothing before the end."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and config.get_verbosity() >= 0:
+    if reporter is None or config.get_verbosity() < 0:
+        return
+    status = config.stash.get(STATUS_LINE, None)
+    with nullcontext() if status is None else status.away():
         for line in lines:
             reporter.ensure_newline()
             if config.get_terminal_writer().width_of_current_line:  # under xdist the reporter does not know of its own dots

@@ -22,7 +22,7 @@ TASK = "  - {{name: T{0}, prompt: echo {0}, assert: assert attempt.answer}}\n"
 
 def pipelines() -> list[dict]:
     text = (ROOT / "docs" / "sharding.md").read_text(encoding="utf-8")
-    return [yaml.safe_load(block) for block in re.findall(r"^```yml\n(.*?)^```$", text, re.M | re.S)]
+    return [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.M | re.S)]
 
 
 def scripts(job: dict) -> list[str]:

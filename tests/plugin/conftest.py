@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import yaml  # noqa: F401  pytester forgets what a session imported, and its C parser cannot be imported twice
 
 SUPPORT = Path(__file__).parent.parent / "support"
 sys.path.insert(0, str(SUPPORT))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -13,8 +14,8 @@ from pytest_caliper.running.heartbeat import Heartbeat, line
 
 
 def test_the_line_names_the_longest():
-    assert line([("a", 3.0), ("b", 120.4)]) == "\n[caliper] 2 attempts running, longest 120 s: b\n"
-    assert line([("a", 3.0)]) == "\n[caliper] 1 attempt running, longest 3 s: a\n"
+    assert line([("a", 3.0), ("b", 120.4)]) == "2 running (longest: b, 120 s)"
+    assert line([("a", 3.0)], "9 of 18 left") == "1 running (longest: a, 3 s), 9 of 18 left"
 
 
 def test_it_speaks_only_after_a_silent_interval(capfd):
@@ -24,10 +25,11 @@ def test_it_speaks_only_after_a_silent_interval(capfd):
         asked.set()
         return [("x.eval.yaml::T::attempt-1", 5.0)]
 
-    beat = Heartbeat(running, interval_s=0.05)
+    beat = Heartbeat(running, lambda: "2 of 3 left, about 4 min", interval_s=0.05)
     assert asked.wait(20)
     beat.close()
-    assert "[caliper] 1 attempt running, longest 5 s: x.eval.yaml::T::attempt-1" in capfd.readouterr().err
+    said = "\n[caliper] 1 running (longest: x.eval.yaml::T::attempt-1, 5 s), 2 of 3 left, about 4 min\n"
+    assert said in capfd.readouterr().err
 
 
 def test_it_is_silent_while_nothing_runs(capfd):
@@ -64,8 +66,10 @@ def test_a_silent_run_says_what_it_waits_for(project, monkeypatch, extra):
             timeout=120,
         )
     assert done.returncode == 0
-    assert "[caliper] 1 attempt running, longest" in seen.read_text()
-    assert "demo.eval.yaml::Slow::attempt-1" in seen.read_text()
+    said = re.search(
+        r"^\[caliper\] 1 running \(longest: demo\.eval\.yaml::Slow::attempt-1, (\d+) s\), 1 of 1 left$", seen.read_text(), re.M
+    )
+    assert said is not None, seen.read_text()
 
 
 def test_the_interval_is_half_a_minute():

@@ -62,6 +62,9 @@ class Distribution:
     def group(self, nodeid):
         return self.groups.get(nodeid)
 
+    def knows(self, nodeid):
+        return False
+
     def has_record(self, nodeid):
         return nodeid in self.records
 

@@ -1,4 +1,4 @@
-"""A GitHub runner obeys lines of a log. None of ours may be one of its commands unless it was meant to be."""
+"""Runners, and PyCharm, obey lines of a log. None of ours may be one of its commands unless it was meant to be."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ COMMANDS = (
     "##[error]pwned",
     "##[group]g",
     "::set-env name=PATH::x",
+    "##teamcity[testFinished name='a']",
+    "##teamcity['message']",
+    "##vso[task.setvariable]x",
 )
 EDGES = [
     "\n",
@@ -59,7 +62,7 @@ def obeyed(log: str) -> list[str]:
     return [
         line
         for line in lines
-        if re.match(r"::[A-Za-z-]+( [^\n]*)?::", line.lstrip(spaces)) or re.search(r"##\[[A-Za-z-]+( [^\]]*)?\]", line)
+        if re.match(r"::[A-Za-z-]+( [^\n]*)?::", line.lstrip(spaces)) or re.search(r"##(teamcity|VSO|vso)?\[['A-Za-z.-]+( [^\]]*)?\]", line)
     ]
 
 
@@ -76,6 +79,9 @@ def test_the_check_itself_finds_commands(command, before):
         ("::error::x", "\\x3a:error::x"),
         ("a\n  ::group::x", "a\n  \\x3a:group::x"),
         ("see ##[debug]x", "see \\x23#[debug]x"),
+        ("##teamcity[testStarted name='a']", "\\x23#teamcity[testStarted name='a']"),
+        ("a ##VSO[task.complete]", "a \\x23#VSO[task.complete]"),
+        ("## teamcity[x] ##team[x]", "## teamcity[x] ##team[x]"),
         ("std::vector<int>", "std::vector<int>"),
         ("a.py::test_b", "a.py::test_b"),
         ("## [Unreleased]\n##[1.0]\n::1", "## [Unreleased]\n##[1.0]\n::1"),

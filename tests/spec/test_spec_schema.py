@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,11 +10,13 @@ from pytest_caliper.spec.schema import SCHEMA_ID, json_schema, keys_at
 
 
 def objects(schema: Any) -> Iterator[dict[str, Any]]:
+    """The mappings that are described: what stands behind `then` only narrows one."""
     if isinstance(schema, dict):
         if "properties" in schema:
             yield schema
-        for value in schema.values():
-            yield from objects(value)
+        for key, value in schema.items():
+            if key != "then":
+                yield from objects(value)
     elif isinstance(schema, list):
         for value in schema:
             yield from objects(value)
@@ -46,9 +49,10 @@ def test_keys() -> None:
     keys = ("name", "prompt", "expect", "assert", "setup", "solution", "cleanup", "bar")
     assert tuple(task["properties"]) == keys_at(("tasks", 3)) == keys
     assert task["required"] == ["name", "prompt"]
-    assert task["anyOf"] == [{"required": ["expect"]}, {"required": ["assert"]}]
+    assert [one["required"] for one in task["anyOf"]] == [["expect"], ["assert"]]
     assert task["properties"]["expect"]["type"] == "string"
-    assert schema["not"] == {"required": ["skill", "skills"]}
+    assert schema["if"] == {"required": ["skill", "skills"]}
+    assert schema["then"]["properties"] == {"skills": False}
     assert schema["properties"]["tasks"]["minItems"] == 1
 
 
@@ -62,6 +66,10 @@ def test_servers() -> None:
     schema = json_schema()
     servers = schema["properties"]["mcp"]["anyOf"][0]
     assert servers["propertyNames"] == {"pattern": "^[A-Za-z0-9_-]+$"}
+    for name, key, good, bad in (("Stdio", "env", "API_KEY", "A=B"), ("Remote", "headers", "X-Key", "X Key")):
+        pattern = schema["$defs"][f"{name}ServerModel"]["properties"][key]["anyOf"][0]["propertyNames"]["pattern"]
+        assert re.search(pattern, good)
+        assert not re.search(pattern, bad)
     assert {one["$ref"] for one in servers["additionalProperties"]["oneOf"]} == {
         "#/$defs/StdioServerModel",
         "#/$defs/RemoteServerModel",
@@ -76,3 +84,4 @@ def test_what_is_deprecated_is_marked() -> None:
     assert schema["properties"]["judge"]["deprecated"] is True
     skill = schema["$defs"]["SkillModel"]["properties"]
     assert [name for name, field in skill.items() if field.get("deprecated")] == ["backend", "model"]
+    assert all("--caliper-model" in skill[name]["deprecationMessage"] for name in ("backend", "model"))

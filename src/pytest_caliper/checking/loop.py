@@ -25,6 +25,7 @@ from pytest_caliper.spec.names import node_name
 from pytest_caliper.terminal import say
 
 if TYPE_CHECKING:
+    from pytest_caliper.collection import Attempt
     from pytest_caliper.running.planning import SpecPlan
     from pytest_caliper.state import State
 
@@ -43,7 +44,7 @@ class Checks(Ahead):
         self.said: dict[AttemptKey, str] = {}
         """What hooks that failed had printed."""
 
-    def _plan(self, item: AttemptItem, env: Mapping[str, str]) -> AttemptPlan:
+    def _plan(self, item: Attempt, env: Mapping[str, str]) -> AttemptPlan:
         plan = super()._plan(item, env)
         return item.trial.plan(plan) if isinstance(item, CheckItem) else plan
 
@@ -51,7 +52,7 @@ class Checks(Ahead):
         """What limits the attempts of a run does not hold here."""
 
     def _run(
-        self, item: AttemptItem, plan: AttemptPlan, where: Workspace, harness: Harness | None, judge: Judge | None
+        self, item: Attempt, plan: AttemptPlan, where: Workspace, harness: Harness | None, judge: Judge | None
     ) -> AttemptRecord:
         record = super()._run(item, plan, where, harness, judge)
         if (hook := _failed_hook(record)) is not None:

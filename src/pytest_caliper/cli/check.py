@@ -13,31 +13,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_caliper.cli.output import say
+from pytest_caliper.cli.parsing import described
 
 if TYPE_CHECKING:
     from pytest_caliper.cli.main import Commands
 
 _EPILOG = """\
-  caliper check commit.eval.yaml --no-judge      costs nothing
-  caliper check commit.eval.yaml                 asks the judge once for each expect:, and once more to see that it answers
-exits with 1 when something is wrong with a check, else with 0; pytest's other statuses keep their meaning.
+Examples:
+  caliper check commit.eval.yaml --no-judge    costs nothing
+  caliper check commit.eval.yaml               asks the judge once per expect:
+                                               and once to see that it answers
+  caliper check "commit.eval.yaml::Writes a message"
+
 With pytest's own options: pytest commit.eval.yaml --caliper-check -n 2
+
+Exit status: 0; 1 when something is wrong with a check; pytest's other statuses
+keep their meaning.
+Next: caliper run commit.eval.yaml --k 1
 """
 
 
 def add_parser(commands: Commands) -> None:
-    parser = commands.add_parser(
+    parser = described(
+        commands,
         "check",
         description="Try a spec's own checks before an agent is paid for: each assert: must fail where nothing was done, and "
         "pass after the task's solution:; the judge must say no to an attempt that did nothing.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("spec", nargs="+", help="a .eval.yaml file, or one of its tasks: SPEC::TASK")
+    parser.add_argument("spec", nargs="+", metavar="SPEC", help="a .eval.yaml file, or one of its tasks: SPEC::TASK")
     parser.add_argument("--judge-model", metavar="TARGET", help="engine that grades expect: (default: claude-code)")
     parser.add_argument("--no-judge", action="store_true", help="do not ask the judge, so that nothing is paid for")
     parser.add_argument("--workers", metavar="N", help="checks that run at the same time (default: 4)")
-    formats = "json: the findings on standard output, everything else on standard error"
+    formats = "json: the findings on standard output, all else on standard error (default: text)"
     parser.add_argument("--format", choices=("text", "json"), default="text", help=formats)
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_caliper.cli.finding import NotFound, find_run, shown
-from pytest_caliper.cli.output import deliver, deliver_json, deliver_text, refuse, style
+from pytest_caliper.cli.finding import NotFound, find_run, runs_before, shown
+from pytest_caliper.cli.output import deliver, deliver_json, deliver_text, refuse, style, suggest
 from pytest_caliper.cli.parsing import add_format, add_output, add_results, described
 from pytest_caliper.runs.errors import RunFileError
 
@@ -17,16 +17,20 @@ if TYPE_CHECKING:
     from pytest_caliper.reporting.comparing import RunComparison
 
 _EPILOG = """\
-A and B are each a spec (its latest run), a spec with ~N (the Nth run before that), a run's id, or a file. Without B,
-the run before A is compared with A.
+A and B are each a spec (its latest run), a spec with ~N (the Nth run before
+that), a run's id, or a file. Without B, the run before A is compared with A.
 
-  caliper compare commit                        the latest run with the one before it
-  caliper compare commit-short commit-full      the latest runs of two specs
+Examples:
+  caliper compare commit                      the latest run with the one before
+  caliper compare commit-short commit-full    the latest runs of two specs
   caliper compare before.json after.json --fail-on worse
 
-"worse" and "better" are said by an exact test over the tasks that both runs measured and that ask for the same; tokens and
-times never decide. Exit status: 0; with --fail-on worse 1 on that verdict; 2 when a run cannot be found or read.
-Next: caliper report B shows why its attempts failed.
+"worse" and "better" are said by an exact test over the tasks that both runs
+measured and that ask for the same; tokens and times never decide.
+
+Exit status: 0; 1 with --fail-on worse on that verdict; 2 when a run cannot be
+found or read.
+Next: caliper report B, which shows why its attempts failed
 """
 
 
@@ -71,11 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _before(after: Path) -> Path:
     """The complete run before this one of the same spec. Raises NotFound."""
-    from pytest_caliper.runs.names import list_runs, run_order
-    from pytest_caliper.runs.place import PARTIAL
-
-    place = after.parent.parent if after.parent.name == PARTIAL else after.parent
-    earlier = [path for path in list_runs(place) if run_order(path) < run_order(after)]
+    earlier = runs_before(after)
     if not earlier:
         raise NotFound(f"{shown(after)}: there is no run before it; name the run to compare with as well")
     return earlier[-1]
@@ -97,4 +97,6 @@ def _write(comparison: RunComparison, before: Path, after: Path, arguments: argp
         return deliver(lambda out: write_html_comparison(before, after, out), output)
     from pytest_caliper.reporting.comparison import render_comparison
 
-    return deliver_text(render_comparison(comparison, style=style(output), verbosity=arguments.verbose), output)
+    status = deliver_text(render_comparison(comparison, style=style(output), verbosity=arguments.verbose), output)
+    suggest("caliper report", arguments.b or arguments.a, arguments=arguments)
+    return status

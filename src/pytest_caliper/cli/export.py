@@ -21,11 +21,18 @@ if TYPE_CHECKING:
     from pytest_caliper.runs.records import Run
 
 _EPILOG = """\
-  caliper export my-skill                          benchmarks/<run>/benchmark.json and eval-1/with_skill/run-1/grading.json, …
-  caliper export my-skill --output iteration-1     there
+Examples:
+  caliper export my-skill                         into benchmarks/<run>
+  caliper export my-skill --output iteration-1    into that directory
 
-Attempts without a verdict (time-outs, lost connections, …) have no grading.json and count as nothing: benchmark.json names them.
-Exit status: 0, or 2 when the run cannot be read or the directory not written. It is never written over.
+Written are benchmark.json, and a grading.json for each attempt, such as
+eval-1/with_skill/run-1/grading.json. Attempts without a verdict (time-outs,
+lost connections) have no grading.json and count as nothing: benchmark.json
+names them.
+
+Exit status: 0; 2 when the run cannot be read or the directory not written. It
+is never written over.
+Next: open benchmark.json with the skill-creator's viewer
 """
 
 

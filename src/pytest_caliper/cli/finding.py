@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_caliper.cli.output import complain
 from pytest_caliper.runs.errors import RunFileError
-from pytest_caliper.runs.names import list_runs
+from pytest_caliper.runs.names import list_runs, run_order
 from pytest_caliper.runs.place import CALIPER_DIRECTORY, PARTIAL, is_repository, results_directory
 from pytest_caliper.runs.skimming import RunCounts, skim_run
 
@@ -267,6 +267,17 @@ def _listed(names: Sequence[str]) -> str:
 
 def _relative(path: Path, base: Path) -> str | None:
     return path.relative_to(base).as_posix() if path.is_relative_to(base) else None
+
+
+def runs_before(run: Path) -> list[Path]:
+    """The complete runs before this one of the same spec, the oldest first."""
+    place = run.parent.parent if run.parent.name == PARTIAL else run.parent
+    return [path for path in list_runs(place) if run_order(path) < run_order(run)]
+
+
+def has_run_before(run: Path) -> bool:
+    """Whether `caliper compare` finds something to compare the run with: run files that lie among others of their spec do."""
+    return bool(list_runs(run.parent)) and bool(runs_before(run))
 
 
 def shown(path: Path) -> str:

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from pytest_caliper.cli.finding import NotFound, find_spec, skimmed
-from pytest_caliper.cli.output import deliver_json, deliver_text, refuse, style
+from pytest_caliper.cli.output import deliver_json, deliver_text, refuse, style, suggest
 from pytest_caliper.cli.parsing import add_format, add_output, add_results, described, whole_number
 
 if TYPE_CHECKING:
@@ -14,12 +14,17 @@ if TYPE_CHECKING:
 
 _LAST = 30
 _EPILOG = """\
+Examples:
   caliper history commit
   caliper history commit --last 0 --format json
 
-Complete runs alone, the oldest first; below each change of engine, judge, skill or spec stands the first run after it. A run is
-called better or worse than the one before it only where the exact test says so, corrected for the number of runs looked at.
-Exit status: 0; 2 when nothing of that name is saved. Next: caliper compare commit~1 commit, caliper report commit.
+Complete runs alone, the oldest first; below each change of engine, judge, skill
+or spec stands the first run after it. A run is called better or worse than the
+one before it only where the exact test says so, corrected for the number of
+runs.
+
+Exit status: 0; 2 when nothing of that name is saved.
+Next: caliper compare commit~1 commit, caliper report commit
 """
 
 
@@ -55,4 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         return deliver_json(history_json(spec.name, points, of=len(spec.runs)), arguments.output)
     if arguments.format == "md":
         return deliver_text(markdown_grid(history_grid(points)), arguments.output)
-    return deliver_text(render_history(spec.name, points, of=len(spec.runs), style=style(arguments.output)), arguments.output)
+    text = render_history(spec.name, points, of=len(spec.runs), style=style(arguments.output))
+    status = deliver_text(text, arguments.output)
+    suggest("caliper compare" if len(points) > 1 else "caliper report", spec.name, arguments=arguments)
+    return status

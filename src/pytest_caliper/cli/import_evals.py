@@ -20,9 +20,16 @@ if TYPE_CHECKING:
     from pytest_caliper.spec.writing import Part
 
 _EPILOG = """\
+Examples:
   caliper import my-skill/evals/evals.json
-writes my-skill/evals/my-skill.eval.yaml and says what could not be carried over. Next: caliper validate, then caliper run.
-Exits with 1 when there is nothing that a spec could be made of, with 2 when nothing could be read or written.
+  caliper import evals.json --output commit.eval.yaml --force
+
+The first writes my-skill/evals/my-skill.eval.yaml and says what could not be
+carried over.
+
+Exit status: 0; 1 when there is nothing that a spec could be made of; 2 when
+nothing could be read or written.
+Next: caliper validate SPEC, then caliper run SPEC
 """
 _SUFFIXES = (".eval.yaml", ".eval.yml")
 _ALL_HOLD = "All of these hold:"
@@ -32,8 +39,8 @@ def add_parser(commands: Commands) -> None:
     parser = described(
         commands, "import", description="Make a spec out of an evals.json as the skill-creator skill has it.", epilog=_EPILOG
     )
-    parser.add_argument("evals", type=Path, metavar="evals.json")
-    parser.add_argument("-o", "--output", type=Path, metavar="SPEC", help="the .eval.yaml to write; beside evals.json without it")
+    parser.add_argument("evals", type=Path, metavar="FILE", help="an evals.json")
+    parser.add_argument("--output", "-o", type=Path, metavar="SPEC", help="the .eval.yaml to write (default: beside evals.json)")
     parser.add_argument("--force", action="store_true", help="write over a spec that is there")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_caliper.cli.finding import NotFound, SpecRuns, find_spec, results_root, saved_specs, shown, skimmed
-from pytest_caliper.cli.output import complain, deliver_json, deliver_text, refuse, style
+from pytest_caliper.cli.output import complain, deliver_json, deliver_text, refuse, style, suggest
 from pytest_caliper.cli.parsing import add_format, add_output, add_results, described, whole_number
 from pytest_caliper.runs.names import run_order
 
@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from pytest_caliper.reporting.listing import RunEntry, SpecEntry
 
 _EPILOG = """\
+Examples:
   caliper list                      every spec with saved runs in this project
   caliper list commit               the runs of one spec, the newest first
   caliper list commit --last 10 --format json
 
-A spec is named by its path, or by its name from anywhere in the project: commit, evals/commit.
-Exit status: 0; 2 when nothing of that name is saved. Next: caliper report commit, caliper compare commit, caliper history commit.
+A spec is named by its path, or by its name from anywhere in the project:
+commit, evals/commit.
+
+Exit status: 0; 2 when nothing of that name is saved.
+Next: caliper report commit, caliper compare commit, caliper history commit
 """
 
 
@@ -65,7 +69,9 @@ def _list_specs(root: Path, specs: Iterable[SpecRuns], arguments: argparse.Names
     engine = shared_engine(entry.latest for entry in entries if entry.latest is not None)
     grid = spec_grid(entries) if engine is None else without(spec_grid(entries), "Engine")
     text = render_grid(grid, look) + ("\n" + prose(f"engine of all: {engine}", look, indent="  ") if engine else "")
-    return deliver_text(text, arguments.output)
+    status = deliver_text(text, arguments.output)
+    suggest("caliper list" if len(entries) > 1 else "caliper report", entries[0].name, arguments=arguments)
+    return status
 
 
 def _entry(spec: SpecRuns) -> SpecEntry:
@@ -103,7 +109,10 @@ def _list_runs(spec: SpecRuns, arguments: argparse.Namespace) -> int:
     text += listing.render_grid(grid, look) if entries else "no run is saved whole\n"
     if len(whole) > 1:
         text += "\n" + listing.trend_line(whole, look)
-    return deliver_text(text + "".join(map(_unfinished, spec.journals)), arguments.output)
+    status = deliver_text(text + "".join(map(_unfinished, spec.journals)), arguments.output)
+    if whole:
+        suggest("caliper compare" if len(whole) > 1 else "caliper report", spec.name, arguments=arguments)
+    return status
 
 
 def _run_entries(paths: Iterable[Path]) -> Iterator[RunEntry]:

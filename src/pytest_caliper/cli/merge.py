@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_caliper.cli.output import complain, say
+from pytest_caliper.cli.output import complain, say, suggest
+from pytest_caliper.cli.parsing import described
 
 if TYPE_CHECKING:
     from pytest_caliper.cli.main import Commands
@@ -16,18 +17,21 @@ if TYPE_CHECKING:
     from pytest_caliper.runs.records import Run
 
 _EPILOG = """\
-  caliper merge shards/                  every shard below the directory, into the results of the spec
+Examples:
+  caliper merge shards/    every shard below it, into the results of the spec
   caliper merge a.json b.json --output whole.json
-exits with 0, or with 2 when the files do not make one run; then nothing is written. Next: caliper report SPEC
+
+Exit status: 0; 2 when the files do not make one run; then nothing is written.
+Next: caliper report SPEC
 """
 
 
 def add_parser(commands: Commands) -> None:
-    parser = commands.add_parser(
+    parser = described(
+        commands,
         "merge",
         description="Join the run files that --caliper-shard made, of one spec or several, into one run file for each spec.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILES", help="run files of shards, or directories of them")
     parser.add_argument("--partial", action="store_true", help="join what is there when shards are missing, into a partial run")
@@ -57,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         targets = [_target(one, arguments, several=len(runs) > 1) for one in runs]
         for one, parts, target in zip(runs, specs, targets, strict=True):
             _write(one, parts, target)
+        suggest("caliper report", _shown(targets[0]))
     except MergeRefused as error:
         for problem in error.problems:
             complain(problem)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import errno
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -29,6 +31,23 @@ def complain(problem: str) -> None:
     from pytest_caliper.reporting.text import one_line
 
     sys.stderr.write(_encodable(f"caliper: {one_line(problem)}\n", sys.stderr))
+
+
+def suggest(command: str, *words: object, arguments: argparse.Namespace | None = None) -> None:
+    """One line on standard error with what people mostly do next: `command` as it is, then each of `words` quoted.
+
+    Only where both streams are a terminal, and never in CI. With the command's own `arguments`, only where it showed text, and
+    with its `--results`.
+    """
+    shows_text = getattr(arguments, "format", "text") == "text" and getattr(arguments, "output", None) is None
+    if not (shows_text and sys.stdout.isatty() and sys.stderr.isatty()) or os.environ.get("CI"):
+        return
+    from pytest_caliper.reporting.text import one_line
+
+    results = getattr(arguments, "results", None)
+    more = [*words, *(() if results is None else ("--results", results))]
+    sys.stdout.flush()
+    sys.stderr.write(_encodable(one_line(" ".join(["next:", command, *(shlex.quote(str(w)) for w in more)])) + "\n", sys.stderr))
 
 
 def refuse(error: Exception) -> int:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_caliper.cli.finding import NotFound, find_run, shown
-from pytest_caliper.cli.output import deliver, deliver_json, deliver_text, refuse, style
+from pytest_caliper.cli.finding import NotFound, find_run, has_run_before, shown
+from pytest_caliper.cli.output import deliver, deliver_json, deliver_text, refuse, style, suggest
 from pytest_caliper.cli.parsing import add_format, add_output, add_results, described
 from pytest_caliper.runs.errors import RunFileError
 
@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from pytest_caliper.cli.main import Commands
 
 _EPILOG = """\
-RUN is a spec (its latest run), a spec with ~N (the Nth run before that), a run's id, or a file.
+RUN is a spec (its latest run), a spec with ~N (the Nth run before that), a
+run's id, or a file. A run with a baseline is shown as a comparison of its arms.
 
-  caliper report commit                                    the summary, and why attempts failed
-  caliper report commit --format html --output commit.html everything, with transcripts, in one file
-  caliper report commit --format md                        as a comment on a pull request
-  caliper report commit~1 --format json                    the run file, with totals
+Examples:
+  caliper report commit                     the summary, and why attempts failed
+  caliper report commit --format html --output commit.html
+                                            everything, with transcripts
+  caliper report commit --format md         as a comment on a pull request
+  caliper report commit~1 --format json     the run file, with totals
 
-A run with a baseline is shown as a comparison of its arms. Exit status: 0, whatever the run came to; 2 when it cannot be
-found or read. Next: caliper compare commit shows what changed since the run before.
+Exit status: 0, whatever the run came to; 2 when it cannot be found or read.
+Next: caliper compare commit, which shows what changed since the run before
 """
 
 
@@ -34,7 +37,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("run", metavar="RUN", help="SPEC, SPEC~N, an id or a file")
     add_format(parser, ("text", "html", "md", "json", "junit"))
     parser.add_argument(
-        "--verbose", "-v", action="count", default=0, help="every failing attempt, the judge's reasons; twice: nothing shortened"
+        "--verbose", "-v", action="count", default=0, help="every failing attempt, the judge's reasons; twice: in full"
     )
     add_output(parser)
     add_results(parser)
@@ -70,7 +73,12 @@ def _report(path: Path, arguments: argparse.Namespace) -> int:
         return deliver_text(render_junit(saved), output)
     from pytest_caliper.reporting.saved_run import render_run
 
-    return deliver_text(render_run(saved, style=style(output), verbosity=arguments.verbose), output)
+    status = deliver_text(render_run(saved, style=style(output), verbosity=arguments.verbose), output)
+    if has_run_before(path):
+        suggest("caliper compare", arguments.run, arguments=arguments)
+    else:
+        suggest("caliper report", arguments.run, "--format", "html", "--output", "report.html", arguments=arguments)
+    return status
 
 
 def _document(path: Path) -> dict[str, Any]:

@@ -13,8 +13,13 @@ if TYPE_CHECKING:
     from pytest_caliper.cli.main import Commands
 
 _EPILOG = """\
+Examples:
   caliper schema > eval.schema.json
-and in a spec's first line: # yaml-language-server: $schema=./eval.schema.json
+
+Next: for editors with a YAML language server, this first line in a spec:
+  # yaml-language-server: $schema=./eval.schema.json
+
+Exit status: 0.
 """
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_caliper.backends.registry import builtin_backends
+from pytest_caliper.cli.output import suggest
 from pytest_caliper.cli.parsing import described
 from pytest_caliper.contracts import Backend, EngineError
 
@@ -58,8 +59,12 @@ class _Status:
 
 
 _EPILOG = """\
-  caliper update-cli --check          what is installed, and what is the newest
-  caliper update-cli claude-code      update that one
+Examples:
+  caliper update-cli --check        what is installed, and what is the newest
+  caliper update-cli claude-code    update that one
+
+Exit status: 0; 1 when an update failed; 2 for a CLI that is not known.
+Next: caliper run SPEC --baseline, since another version may do otherwise
 """
 
 
@@ -70,8 +75,8 @@ def add_parser(commands: Commands) -> None:
         description="Show installed and newest versions of agent CLIs, and update those that are behind by their own means.",
         epilog=_EPILOG,
     )
-    parser.add_argument("backend", nargs="?", help="one backend; all without it")
-    parser.add_argument("--check", action="store_true", help="only show")
+    parser.add_argument("backend", nargs="?", metavar="BACKEND", help="one backend, such as claude-code (default: all)")
+    parser.add_argument("--check", action="store_true", help="only show, update nothing")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,12 +93,16 @@ def update_cli(name: str | None, *, check_only: bool) -> int:
     chosen = list(known.values()) if name is None else [known[aliases.get(name, name)]]
     with ThreadPoolExecutor(max_workers=8) as threads:
         found = list(threads.map(_look, chosen))
-    failed = False
+    failed, waiting = False, list[str]()
     for status in found:
         sys.stdout.write(_line(status) + "\n")
         behind = status.installed is not None and status.newest is not None and status.installed != status.newest
         if behind and not check_only:
             failed |= not _update(status)
+        elif behind:
+            waiting.append(status.backend.name)
+    if waiting:
+        suggest("caliper update-cli", *waiting[:1])
     return int(failed)
 
 

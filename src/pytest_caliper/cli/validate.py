@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_caliper.cli.output import say
+from pytest_caliper.cli.output import say, suggest
 from pytest_caliper.cli.parsing import described
 
 if TYPE_CHECKING:
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from pytest_caliper.spec.model import Diagnostic
 
 _EPILOG = """\
+Examples:
   caliper validate commit.eval.yaml
-exits with 1 when there are mistakes; warnings alone leave it at 0. Next: caliper run commit.eval.yaml --k 1
+  caliper validate evals/*.eval.yaml
+
+Exit status: 0; 1 when there are mistakes; warnings alone leave it at 0.
+Next: caliper check commit.eval.yaml, then caliper run commit.eval.yaml --k 1
 """
 
 
@@ -28,7 +32,7 @@ def add_parser(commands: Commands) -> None:
         description="Check specs and their skills without running anything: a line for each mistake, with its file and line.",
         epilog=_EPILOG,
     )
-    parser.add_argument("spec", nargs="+", type=Path, help="a .eval.yaml file")
+    parser.add_argument("spec", nargs="+", type=Path, metavar="SPEC", help="a .eval.yaml file")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -62,6 +66,8 @@ def _validate(paths: Sequence[Path]) -> int:
                 say(printable(f"{note} (warning)\n"))
         count = f"{len(spec.tasks)} task" + ("" if len(spec.tasks) == 1 else "s")
         say(printable(f"{path}: valid, {count}\n"))
+    if status == 0:
+        suggest("caliper check", paths[0])
     return status
 
 

@@ -68,7 +68,8 @@ def _task_group(
     run: Run, pair: tuple[TaskResult | None, TaskResult | None], compared: BaselineFigures | None, style: Style, verbosity: int
 ) -> Group:
     known = [result for result in pair if result is not None]
-    name = Text(known[0].task_id, style="dim").append(f" {style.foreign(one_line(known[0].task_name))}", style="not dim bold")
+    shown_id = "" if run.meta.spec.endswith(".py") else f"{known[0].task_id} "  # that of a test is its name once more
+    name = Text(shown_id, style="dim").append(style.foreign(one_line(known[0].task_name)), style="not dim bold")
     notes = task_notes(run, known, style, verbosity)
     if compared is None:
         return Group(name=name, rows=[_task_cells(known[0], style)], notes=notes)

@@ -10,16 +10,19 @@ _JOINERS = "\u200c\u200d"
 
 _FEW = 16
 
-_COMMAND = re.compile(r"((?:^|(?<=\r))[^\S\r\n]*):(?=:[A-Za-z])|#(?=#\[[A-Za-z])", re.MULTILINE)
-"""Where a GitHub runner reads a command in a log: `::name` first on a line, `##[name` anywhere on it.
+_COMMAND = re.compile(r"((?:^|(?<=\r))[^\S\r\n]*):(?=:[A-Za-z])|#(?=#(?i:teamcity|vso)?\[[A-Za-z'])", re.MULTILINE)
+"""Where a runner reads a command in a log: GitHub's `::name` first on a line and `##[name` anywhere on it; `##teamcity[name`, which
+PyCharm and TeamCity take for the start or the end of a test, and Azure's `##vso[name`, anywhere on it.
 
-Source: actions/runner, src/Runner.Common/ActionCommand.cs; it reads lines as .NET does, and blanks before `::` do not count.
+Sources: actions/runner, src/Runner.Common/ActionCommand.cs; it reads lines as .NET does, and blanks before `::` do not count.
+https://www.jetbrains.com/help/teamcity/service-messages.html
+https://learn.microsoft.com/azure/devops/pipelines/scripts/logging-commands
 """
 
 
 def printable(text: str) -> str:
-    """The text with everything but printable characters, newlines and tabs shown as escapes: see `visible`. Commands to a GitHub
-    runner are told apart by an escape too, see `inert_in_logs`.
+    """The text with everything but printable characters, newlines and tabs shown as escapes: see `visible`. Commands to a
+    runner or an editor are told apart by an escape too, see `inert_in_logs`.
     """
     return inert_in_logs(visible(text))
 
@@ -45,7 +48,7 @@ def inert_in_logs(text: str) -> str:
 
     For text that may hold ANSI sequences or anything else on purpose; `printable` does this and more.
     """
-    if "::" not in text and "##[" not in text:
+    if "::" not in text and "##" not in text:
         return text
     return _COMMAND.sub(lambda found: f"{found[1]}\\x3a" if found[1] is not None else "\\x23", text)
 

@@ -23,6 +23,7 @@ from pytest_caliper.runs.records import AttemptKey, AttemptRecord
 from pytest_caliper.state import REFUSED
 
 if TYPE_CHECKING:
+    from pytest_caliper.collection import Attempt
     from pytest_caliper.state import State
 
 OUR_FIXTURES = "pytest_caliper.fixtures"
@@ -53,8 +54,9 @@ def why_not_ahead(item: AttemptItem, live: set[Any]) -> str | None:
     return None
 
 
-def is_replaced(item: AttemptItem, fixture: str) -> bool:
+def is_replaced(attempt: Attempt, fixture: str) -> bool:
     """Whether the item's fixture of this name is somebody else's, and does not ask for the one it hides."""
+    item = attempt if isinstance(attempt, AttemptItem) else attempt.item
     definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get(fixture, ())
     if not definitions or getattr(definitions[-1].func, "__module__", None) == OUR_FIXTURES:
         return False
@@ -88,7 +90,7 @@ class Ahead:
         self._waiting = [] if at_turn_only else rounds(items)
         self._pumped_at = -1
         self._parent = os.getppid()
-        self._workspaces: dict[AttemptItem, Workspace] = {}
+        self._workspaces: dict[Attempt, Workspace] = {}
         self.live: set[Any] = set()
         self.at_start: Callable[[], None] | None = None
         self.reasons: dict[AttemptItem, str] = {}
@@ -127,7 +129,7 @@ class Ahead:
         return isinstance(item, AttemptItem) and (item in self.pool or why_not_ahead(item, self.live) is None)
 
     @contextmanager
-    def workspace(self, item: AttemptItem) -> Iterator[Workspace]:
+    def workspace(self, item: Attempt) -> Iterator[Workspace]:
         """The workspace of an item that is being set up: made and removed here unless its attempt runs ahead."""
         if item in self.pool:
             yield self._workspaces[item]
@@ -156,6 +158,31 @@ class Ahead:
             elif not callable(judge):
                 harness = _broken("caliper_judge", judge, "a function")  # before the agent is paid for
             self._submit(item, plan, workspace=workspace, harness=harness, judge=judge, first=True)
+        return self.record(item)
+
+    def begin(self, item: Attempt, plan: AttemptPlan, workspace: Workspace, harness: Harness, judge: Judge) -> None:
+        """Run an attempt that the test itself began: at once, as soon as a place is free."""
+        if self._state.listener.stops:
+            raise self._left(item)
+        for fixture, value in (("caliper_harness", harness), ("caliper_judge", judge)):
+            if not callable(value):
+                raise TypeError(f"the fixture {fixture} gave {value!r}, not a function")
+        self._submit(item, plan, workspace=workspace, harness=harness, judge=judge, first=True)
+
+    def wait(self, item: Attempt, until: Callable[[], bool]) -> bool:
+        """Wait until an attempt that began has ended, or `until` holds. -> whether it has ended."""
+        try:
+            return self.pool.wait(item, until, self._while_waiting)
+        except Stopped:
+            raise self._left(item) from None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether what runs is being stopped."""
+        return self._state.listener.stops or self._state.runtime.processes.cancelled
+
+    def record(self, item: Attempt) -> AttemptRecord:
+        """The record of an attempt that has begun or waits. Raises pytest.skip.Exception when there will be none."""
         try:
             record = self.pool.result(item, self._while_waiting)
         except Refused as refused:
@@ -168,7 +195,7 @@ class Ahead:
         self._workspaces.pop(item, None)
         return record
 
-    def _left(self, item: AttemptItem) -> BaseException:
+    def _left(self, item: Attempt) -> BaseException:
         """What the test of an attempt that was cut short comes to."""
         if self._state.listener.stops:
             item.session.shouldstop = "the xdist controller stops the session"
@@ -182,12 +209,16 @@ class Ahead:
         if self._state.worker is not None and os.getppid() != self._parent:
             raise KeyboardInterrupt("the controller of this worker is gone")
 
-    def _plan(self, item: AttemptItem, env: Mapping[str, str]) -> AttemptPlan:
+    def plan(self, item: Attempt) -> AttemptPlan:
+        """The plan of an attempt in the environment as it is now."""
+        return self._plan(item, dict(os.environ))
+
+    def _plan(self, item: Attempt, env: Mapping[str, str]) -> AttemptPlan:
         return self._state.runtime.plan(item.plan, item.key, env)
 
     def _submit(
         self,
-        item: AttemptItem,
+        item: Attempt,
         plan: AttemptPlan,
         *,
         workspace: Workspace | None = None,
@@ -216,7 +247,7 @@ class Ahead:
         self.pool.submit(item, work, group=group, first=first)
 
     def _run(
-        self, item: AttemptItem, plan: AttemptPlan, where: Workspace, harness: Harness | None, judge: Judge | None
+        self, item: Attempt, plan: AttemptPlan, where: Workspace, harness: Harness | None, judge: Judge | None
     ) -> AttemptRecord:
         return self._state.runtime.run(item.plan, plan, where, harness, judge)
 

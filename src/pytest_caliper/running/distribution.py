@@ -41,6 +41,8 @@ class Distribution:
         self._crashes = Crashes()
         self._begun: dict[str, float] = {}
         self._stopping = False
+        self._tests_told: list[str] = []
+        """The tests in Python that workers collected, as they said it; all say the same."""
         self.collected = 0
         """Items that a worker told; all tell the same."""
         self._left_out: dict[str, str] = {}
@@ -48,8 +50,23 @@ class Distribution:
 
     def connect(self, node: Any) -> None:
         """Lay the line to a worker that is about to be started."""
-        self._lines[node] = node.workerinput[INPUT] = node.gateway.newchannel()
+        self._lines[node] = node.workerinput[INPUT] = line = node.gateway.newchannel()
+        line.setcallback(self._tests_told.append)
         node.workerinput[LEFT_OUT] = [*self._crashes.all_given_up, *self._left_out]
+
+    @property
+    def tests_told(self) -> str | None:
+        """`testing.manifest` of the first worker that said it; None when there are no tests in Python that ask for attempts."""
+        return next(iter(self._tests_told), None)
+
+    def key_of(self, nodeid: str) -> AttemptKey | None:
+        """The attempt of this id; None when it is none."""
+        known = self._known.get(nodeid)
+        return None if known is None else known.key
+
+    def knows(self, nodeid: str) -> bool:
+        """Whether the id is an attempt's."""
+        return nodeid in self._known
 
     def learn(self, keys: Mapping[str, AttemptKey], plans: Mapping[Path, SpecPlan]) -> None:
         """Get to know the attempts of the opened specs by their node ids."""

@@ -1,13 +1,14 @@
-"""The line from the xdist controller to a worker: what cannot wait until the worker asks for its next item.
+"""The line between the xdist controller and a worker: what cannot wait until the worker asks for its next item.
 
-A channel of execnet, so that it reaches workers on other machines too. Two things are said on it: `STOP`, and a list of node ids
-that are not to be run any more.
+A channel of execnet, so that it reaches workers on other machines too. The controller says two things on it: `STOP`, and a list
+of node ids that are not to be run any more. A worker says one: which tests in Python it collected.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ class Listener:
     def __init__(self, channel: Any, left_out: Iterable[str]) -> None:
         self._stop = threading.Event()
         self._left_out = set(left_out)
+        self._channel = channel
         if channel is not None:
             channel.setcallback(self._hear, endmarker=STOP)  # the end of the line is the end of the controller
 
@@ -40,6 +42,12 @@ class Listener:
     def leaves_out(self, nodeid: str) -> bool:
         """Whether the item is not to be run, though the worker holds it."""
         return nodeid in self._left_out
+
+    def say(self, text: str) -> None:
+        """Tell the controller something; nothing when there is none, or none any more."""
+        if self._channel is not None:
+            with suppress(OSError):
+                self._channel.send(text)
 
     def _hear(self, said: object) -> None:
         if isinstance(said, list):

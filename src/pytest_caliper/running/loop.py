@@ -5,31 +5,33 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_caliper.announcing import expect_more
 from pytest_caliper.attempt.redaction import Redactor
-from pytest_caliper.collection import AttemptItem
 from pytest_caliper.contracts import Engine, EngineError
 from pytest_caliper.options import spec_part
 from pytest_caliper.reports import Gathering
-from pytest_caliper.running.ahead import Ahead, is_replaced
-from pytest_caliper.running.heartbeat import Heartbeat
+from pytest_caliper.running.ahead import NOT_YET, Ahead, is_replaced, why_not_ahead
+from pytest_caliper.running.estimate import tell_beforehand
+from pytest_caliper.running.heartbeat import Heartbeat, short_line
 from pytest_caliper.running.preflight import NOTHING, Unharnessed, check
+from pytest_caliper.running.progress import Progress, Running
 from pytest_caliper.running.resuming import report_known, spec_nodeid
-from pytest_caliper.selection import collected_specs
+from pytest_caliper.running.status_line import can_show, status_line
+from pytest_caliper.selection import collected_specs, collected_tests
 from pytest_caliper.spec.env_refs import references
 from pytest_caliper.spec.model import SpecError
 from pytest_caliper.spec.names import node_name
 from pytest_caliper.state import HEARTBEAT, State, state_of
-from pytest_caliper.terminal import say, shows_progress
+from pytest_caliper.terminal import say, shows_progress, style_of
 
 if TYPE_CHECKING:
+    from pytest_caliper.collection import Attempt, AttemptItem
     from pytest_caliper.running.planning import SpecPlan
     from pytest_caliper.runs.records import AttemptKey
 
@@ -40,28 +42,30 @@ def attempts(session: pytest.Session) -> Iterator[None]:
     config = session.config
     option = config.option
     failed = session.testsfailed and not config.getoption("continue_on_collection_errors")
-    items = collected_specs(session)
+    items, tests = collected_specs(session), collected_tests(session)
+    everything: list[Attempt] = [*items, *tests]
     is_controller = config.pluginmanager.has_plugin("dsession")
     state = state_of(config)
     resumed = _resumed(state)
     idle = option.collectonly or getattr(option, "setuponly", False)
-    if failed or is_controller or not (items or resumed) or idle:
+    if failed or is_controller or not (everything or resumed) or idle:
         yield
         return
     with ExitStack() as stack:
         stack.callback(state.close)
         if state.worker is None:
-            plans = {item.plan: None for item in items} | dict.fromkeys(resumed)
+            plans = {item.plan: None for item in everything} | dict.fromkeys(resumed)
             if state.settings.check:
                 prepare_checks(state, [(item.plan, item.key) for item in items], overridden(items).judge)
             else:
-                prepare(state, list(plans), [item.key for item in items], overridden(items))
+                keys, alone = [item.key for item in everything], one_by_one(items, tests)
+                prepare(state, list(plans), keys, overridden(everything), alone)
         at_turn_only = state.worker is not None or option.usepdb or getattr(option, "trace", False)
         ahead = state.ahead = _kind_of_ahead(state)(state, items, at_turn_only=at_turn_only)
         stack.callback(ahead.close)
         stack.enter_context(terminable())
         if state.worker is None:
-            stack.enter_context(_heartbeat(config, _running_of(ahead)))
+            stack.enter_context(_progress(state, _running_of(ahead)))
             ahead.at_start = lambda: announce_known(state, session)
         yield
         ahead.start()  # where no item was left to run
@@ -81,8 +85,7 @@ def _resume_bars(state: State) -> None:
     for plan in _resumed(state):
         unfinished = None if state.resuming is None else state.resuming.find(plan)
         for task in plan.spec.tasks if unfinished is not None else ():
-            prefix = spec_nodeid(state.config, plan.spec.path)
-            nodeid = f"{prefix}::{node_name(task.name, task.task_id)}::bar"
+            nodeid = f"{spec_nodeid(state.config, plan.spec.path)}::{plan.bar_name(task)}"
             known = unfinished is not None and task.task_id in unfinished.bars
             if known and state.bars.select_without_item(plan, task, nodeid) and session is not None:
                 expect_more(session, 1)
@@ -117,7 +120,7 @@ def controller_saw(config: pytest.Config, ids: Sequence[str]) -> None:
     stack.enter_context(terminable())
     gathering = config.pluginmanager.get_plugin("caliper-session")
     if isinstance(gathering, Gathering):
-        stack.enter_context(_heartbeat(config, gathering.running))
+        stack.enter_context(_progress(state, _running_in_workers(state, gathering)))
     config.add_cleanup(stack.close)
     if state.settings.check:
         from pytest_caliper.checking.loop import keys_of
@@ -128,6 +131,8 @@ def controller_saw(config: pytest.Config, ids: Sequence[str]) -> None:
     if state.distribution is not None:
         state.distribution.collected = len(ids)
     known = _keys_by_nodeid(config, state, ids)
+    if state.distribution is not None and (told := state.distribution.tests_told) is not None:
+        known |= _tests_by_nodeid(state, told, ids)
     keys = [known[nodeid] for nodeid in ids if nodeid in known]
     _select_bars(config, state, ids)
     if state.distribution is not None:
@@ -139,8 +144,17 @@ def controller_saw(config: pytest.Config, ids: Sequence[str]) -> None:
         announce_known(state, session)
 
 
-def prepare(state: State, plans: Sequence[SpecPlan], keys: list[AttemptKey], unharnessed: Unharnessed = NOTHING) -> None:
-    """Preflight, then say what will run. Raises pytest.UsageError with the remedies."""
+def prepare(
+    state: State,
+    plans: Sequence[SpecPlan],
+    keys: list[AttemptKey],
+    unharnessed: Unharnessed = NOTHING,
+    alone: Collection[AttemptKey] = frozenset(),
+) -> None:
+    """Preflight, then say what will run, and about how long. Raises pytest.UsageError with the remedies.
+
+    `alone` are the attempts that run one after another.
+    """
     if state.session is None:
         return
     if state.settings.output is not None and len(plans) > 1 and not state.settings.output_is_directory:
@@ -166,7 +180,8 @@ def prepare(state: State, plans: Sequence[SpecPlan], keys: list[AttemptKey], unh
     decided = [line for plan in plans if state.baselines is not None and (line := state.baselines.line(plan)) is not None]
     hopeless = state.bars.hopeless(state.session)
     state.session.notes += [*decided, *hopeless]
-    say(state.config, [*found.lines, *decided, *hopeless])
+    beforehand = tell_beforehand(state, engines, keys, one_by_one=alone, unjudged=unharnessed.judge)
+    say(state.config, [*found.lines, *decided, *hopeless, *beforehand])
     state.session.open()
     state.session.sound_alarms()
 
@@ -211,6 +226,21 @@ def _keys_by_nodeid(config: pytest.Config, state: State, ids: Sequence[str]) -> 
     return known
 
 
+def _tests_by_nodeid(state: State, told: str, ids: Sequence[str]) -> dict[str, AttemptKey]:
+    """Node id -> attempt, for the tests in Python that a worker told of; their bars decide. Raises pytest.UsageError."""
+    from pytest_caliper.testing.bars import select_told_bars
+    from pytest_caliper.testing.manifest import plans_from
+
+    known: dict[str, AttemptKey] = {}
+    collected = {nodeid: nodeid for nodeid in ids} | {nodeid.rpartition("@")[0]: nodeid for nodeid in ids if "@" in nodeid}
+    for plan in plans_from(state, told):
+        state.specs[plan.spec.path] = plan
+        mine = {collected[place.nodeid]: key for key, place in plan.places.items() if place.nodeid in collected}
+        known |= mine
+        select_told_bars(state.config, plan, mine)
+    return known
+
+
 def _select_bars(config: pytest.Config, state: State, ids: Sequence[str]) -> None:
     """Have those bars decide whose items the workers collected."""
     parts = (nodeid.rpartition("::") for nodeid in ids)
@@ -223,7 +253,7 @@ def _select_bars(config: pytest.Config, state: State, ids: Sequence[str]) -> Non
                 state.bars.select(plan, task, f"{nodeid}::bar")
 
 
-def overridden(items: Sequence[AttemptItem]) -> Unharnessed:
+def overridden(items: Sequence[Attempt]) -> Unharnessed:
     """The attempts that run without our agent or judge: their conftest brings its own and does not ask for ours."""
     return Unharnessed(
         agent=frozenset(item.key for item in items if is_replaced(item, "caliper_harness")),
@@ -248,25 +278,54 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def one_by_one(items: Sequence[AttemptItem], tests: Sequence[Attempt]) -> frozenset[AttemptKey]:
+    """The attempts that never run ahead of their turn: tests in Python, and items that somebody's fixture or hook applies to."""
+    reasons = {item.key: why_not_ahead(item, set()) for item in items}
+    waiting = [key for key, reason in reasons.items() if reason is not None and not reason.endswith(NOT_YET)]
+    return frozenset([*waiting, *(test.key for test in tests)])
+
+
 @contextmanager
-def _heartbeat(config: pytest.Config, running: Callable[[], list[tuple[str, float]]]) -> Iterator[None]:
-    """Speaks where no terminal shows progress, or when asked to be verbose."""
-    if config.get_verbosity() < 0 or (shows_progress(config) and config.get_verbosity() < 1):
+def _progress(state: State, running: Callable[[], list[Running]]) -> Iterator[None]:
+    """Says how far the session is: on a terminal in a line that comes and goes, in logs when nothing was reported for a while."""
+    config, progress = state.config, Progress(state, running)
+
+    def named() -> list[tuple[str, float]]:
+        return [(one.nodeid, one.seconds) for one in running()]
+
+    if can_show(config):
+        with status_line(config, lambda: short_line(named(), progress.rest()), unicode=style_of(config).unicode):
+            yield
+        return
+    in_ci = bool(os.environ.get("CI"))  # some give their jobs a terminal
+    if config.get_verbosity() < 0 or (shows_progress(config) and config.get_verbosity() < 1 and not in_ci):
         yield
         return
-    heartbeat = config.stash[HEARTBEAT] = Heartbeat(running)
+    heartbeat = config.stash[HEARTBEAT] = Heartbeat(named, progress.rest)
     try:
         yield
     finally:
         heartbeat.close()
 
 
-def _running_of(ahead: Ahead) -> Callable[[], list[tuple[str, float]]]:
-    begun: dict[AttemptItem, float] = {}
+def _running_of(ahead: Ahead) -> Callable[[], list[Running]]:
+    def running() -> list[Running]:
+        under_way: dict[Any, float] = dict(ahead.pool.running_for)
+        return [
+            Running(nodeid=item.nodeid, seconds=seconds, key=item.key)
+            for item, seconds in under_way.items()
+            if hasattr(item, "nodeid")
+        ]
 
-    def running() -> list[tuple[str, float]]:
-        now = time.monotonic()
-        items = [item for item in ahead.pool.running if isinstance(item, AttemptItem)]
-        return [(item.nodeid, now - begun.setdefault(item, now)) for item in items]
+    return running
+
+
+def _running_in_workers(state: State, gathering: Gathering) -> Callable[[], list[Running]]:
+    def running() -> list[Running]:
+        known = state.distribution
+        return [
+            Running(nodeid=nodeid, seconds=seconds, key=None if known is None else known.key_of(nodeid))
+            for nodeid, seconds in gathering.running()
+        ]
 
     return running

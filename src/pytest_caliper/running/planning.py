@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_caliper.backends.registry import by_name, resolve_target
 from pytest_caliper.contracts import AttemptPlan, Backend, Engine, EngineError, Skill
@@ -23,6 +23,7 @@ from pytest_caliper.sources import resolve_skills
 from pytest_caliper.spec.files import files_named
 from pytest_caliper.spec.loading import load_spec
 from pytest_caliper.spec.model import Diagnostic, EngineDefault, Spec, SpecError, Task
+from pytest_caliper.spec.names import node_name
 from pytest_caliper.spec.paths import absolute_paths
 
 if TYPE_CHECKING:
@@ -56,6 +57,16 @@ class SessionId:
         return f"{self.run_stamp(spec)}-{self.run_id(spec)}"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where pytest has an attempt, when that does not follow from its spec: a test in Python has an item of its own."""
+
+    nodeid: str
+    name: str
+    """The item's own name."""
+    location: tuple[str, int | None, str]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SpecPlan:
     """A spec that was opened, with what the settings make of it. Raises nothing once it is built."""
@@ -69,6 +80,11 @@ class SpecPlan:
     """Directory of this spec's run files."""
     baseline_known: bool = False
     """Whether the baseline is taken from a saved run, so that it has no attempts."""
+    places: Mapping[AttemptKey, Place] = field(default_factory=dict)
+    """Of the attempts whose places do not follow from the spec."""
+
+    prompts_come_later: ClassVar[bool] = False
+    """Whether what an attempt asks is only known when it runs."""
 
     @classmethod
     def open(cls, path: Path, settings: Settings, rootdir: Path) -> SpecPlan:
@@ -99,6 +115,33 @@ class SpecPlan:
         """Whether a baseline was asked for that this spec cannot have."""
         return self.settings.baseline and not self.skills
 
+    @property
+    def k(self) -> int:
+        """Attempts per arm and task; the most where tasks differ."""
+        return self.settings.k
+
+    def k_of(self, task: Task) -> int:  # noqa: ARG002  tests in Python differ
+        """Attempts per arm of a task."""
+        return self.settings.k
+
+    def arms_of(self, task: Task) -> tuple[Arm, ...]:  # noqa: ARG002  as above
+        """The arms of a task, the skill's first."""
+        return self.arms
+
+    @property
+    def names_all(self) -> bool:
+        """Whether `spec` has all tasks of the file, whatever is selected."""
+        return True
+
+    @property
+    def all_skills(self) -> tuple[Skill, ...]:
+        """`skills`, and those that became known since."""
+        return self.skills
+
+    def bar_name(self, task: Task) -> str:
+        """What stands behind the file in the node id of the task's bar."""
+        return f"{node_name(task.name, task.task_id)}::bar"
+
     def bar(self, task: Task) -> Bar | None:
         """The bar that decides over a task: command line, task, spec, ini; None where every failing attempt fails."""
         settings = self.settings
@@ -110,8 +153,8 @@ class SpecPlan:
 
     def keys(self, task: Task) -> Iterator[AttemptKey]:
         """The attempts of a task: attempt 1 of each arm, attempt 2 of each arm, …"""
-        for attempt in range(1, self.settings.k + 1):
-            for arm in self.arms:
+        for attempt in range(1, self.k_of(task) + 1):
+            for arm in self.arms_of(task):
                 yield AttemptKey(spec=str(self.spec.path), task_id=task.task_id, arm=arm, attempt=attempt)
 
     def engine(self, backends: Mapping[str, Backend]) -> Engine:

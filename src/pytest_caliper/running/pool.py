@@ -16,6 +16,10 @@ class Stopped(Exception):
     """The pool was stopped before this job began."""
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class _Job(Generic[T]):
     key: Hashable
@@ -36,6 +40,7 @@ class Pool(Generic[T]):
         self._known: set[Hashable] = set()
         self._results: dict[Hashable, tuple[T | None, BaseException | None]] = {}
         self._running: dict[Hashable, _Job[T]] = {}
+        self._begun: dict[Hashable, float] = {}
         self._workers = workers
         self._paused = self._stopped = False
 
@@ -47,6 +52,13 @@ class Pool(Generic[T]):
         """Keys of the jobs under way, oldest first."""
         with self._changed:
             return list(self._running)
+
+    @property
+    def running_for(self) -> dict[Hashable, float]:
+        """Key -> seconds so far, of the jobs under way, oldest first."""
+        now = time.monotonic()
+        with self._changed:
+            return {key: now - self._begun[key] for key in self._running}
 
     def submit(self, key: Hashable, work: Callable[[], T], *, group: Hashable | None = None, first: bool = False) -> None:
         """Queue a job, once per key. `first`: somebody waits for it already, so it takes the next free place."""
@@ -67,20 +79,33 @@ class Pool(Generic[T]):
         A job whose turn has come begins even while the pool is paused. `meanwhile` is called every half second; what it raises
         ends the waiting.
         """
+        self.wait(key, _never, meanwhile)
+        with self._changed:
+            value, error = self._results.pop(key)
+        if error is not None:
+            raise error
+        return value  # type: ignore[return-value]
+
+    def wait(self, key: Hashable, until: Callable[[], bool], meanwhile: Callable[[], object] = bool) -> bool:
+        """As `result`, until the job has ended or `until` holds, which `look` has asked again. -> whether the job has ended."""
         with self._changed:
             while key not in self._results:
+                if until():
+                    return False
                 queued = next((job for job in self._queue if job.key == key), None)
-                if self._stopped and key not in self._running:
-                    raise Stopped
+                if key not in self._running and (self._stopped or queued is None):
+                    raise Stopped  # it never comes: forgotten, or taken already
                 if queued is not None and self._may_begin(queued):
                     self._queue.remove(queued)
                     self._begin(queued)
                 meanwhile()
                 self._changed.wait(0.5)  # in slices, so that Ctrl-C is seen at once everywhere
-            value, error = self._results.pop(key)
-        if error is not None:
-            raise error
-        return value  # type: ignore[return-value]
+        return True
+
+    def look(self) -> None:
+        """Have everybody who waits look again; from a job, when what somebody may wait for has come."""
+        with self._changed:
+            self._changed.notify_all()
 
     def pause(self) -> None:
         """Begin no job that nobody waits for."""
@@ -116,6 +141,7 @@ class Pool(Generic[T]):
 
     def _begin(self, job: _Job[T]) -> None:
         self._running[job.key] = job
+        self._begun[job.key] = time.monotonic()
         threading.Thread(target=self._work, args=(job,), name="caliper-attempt", daemon=True).start()
 
     def _work(self, job: _Job[T]) -> None:
@@ -126,6 +152,6 @@ class Pool(Generic[T]):
             outcome = None, error
         with self._changed:
             self._results[job.key] = outcome
-            del self._running[job.key]
+            del self._running[job.key], self._begun[job.key]
             self._fill()
             self._changed.notify_all()

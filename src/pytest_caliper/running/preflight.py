@@ -102,7 +102,8 @@ def _wanted(plan: SpecPlan, pair: tuple[Engine, Engine], keys: Sequence[AttemptK
 
 
 def _check_cassettes(wanted: Sequence[_Wanted], runtime: Runtime) -> Findings:
-    mistakes, notes = check_cassettes(runtime.plan(want.plan, key, runtime.env) for want in wanted for key in want.keys)
+    known = [want for want in wanted if not want.plan.prompts_come_later]
+    mistakes, notes = check_cassettes(runtime.plan(want.plan, key, runtime.env) for want in known for key in want.keys)
     _refuse(mistakes)
     return Findings(notes=tuple(dict.fromkeys(notes)))
 

@@ -68,15 +68,21 @@ class Known:
 
     @property
     def name(self) -> str:
+        if (place := self.plan.places.get(self.key)) is not None:
+            return place.name
         return f"{'attempt' if self.key.arm == 'skill' else 'baseline'}-{self.key.attempt}"
 
     @property
     def nodeid(self) -> str:
+        if (place := self.plan.places.get(self.key)) is not None:
+            return place.nodeid
         return f"{spec_nodeid(self.config, self.path)}::{node_name(self.task.name, self.task.task_id)}::{self.name}"
 
     @property
     def location(self) -> tuple[str, int | None, str]:
         """As pytest gives it for the item."""
+        if (place := self.plan.places.get(self.key)) is not None:
+            return place.location
         from _pytest.pathlib import bestrelpath  # what pytest makes its own locations with
 
         shown = bestrelpath(self.config.rootpath, self.path)

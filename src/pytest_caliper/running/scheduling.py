@@ -125,13 +125,16 @@ class AttemptScheduling(LoadScheduling):  # type: ignore[misc]
         return [ids[index] for index in taken]
 
     def _has_attempts(self) -> bool:
-        return any(spec_part(nodeid) is not None for nodeid in next(iter(self.node2collection.values())))
+        return any(map(self._is_ours, next(iter(self.node2collection.values()))))
+
+    def _is_ours(self, nodeid: str) -> bool:
+        return spec_part(nodeid) is not None or self._distribution.knows(nodeid)
 
     def _take_over(self, ids: Sequence[str]) -> None:
         self.collection, self._idle = list(ids), len(ids)
         index = {nodeid: n for n, nodeid in enumerate(ids)}
-        others = [n for n, nodeid in enumerate(ids) if spec_part(nodeid) is None]
-        attempts = self._distribution.in_order([nodeid for nodeid in index if spec_part(nodeid) is not None])
+        others = [n for n, nodeid in enumerate(ids) if not self._is_ours(nodeid)]
+        attempts = self._distribution.in_order([nodeid for nodeid in index if self._is_ours(nodeid)])
         self._groups = {index[nodeid]: self._distribution.group(nodeid) for nodeid in attempts}
         self._others = len(others)
         self.pending[:] = others + [index[nodeid] for nodeid in attempts if nodeid not in self._withdrawn]

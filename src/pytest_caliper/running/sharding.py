@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from pytest_caliper.collection import AttemptItem, BarItem
+from pytest_caliper.collection import BarItem, attempt_of
 from pytest_caliper.options import Shard
 from pytest_caliper.running.named_specs import named_specs
 from pytest_caliper.running.order import last_seconds
@@ -124,8 +124,8 @@ def leave_other_shards(config: pytest.Config, items: list[pytest.Item], cut: Cut
     others = [
         item
         for item in items
-        if isinstance(item, (AttemptItem, BarItem))
-        and cut.shard_of(spec_nodeid(config, item.plan.spec.path), item.task.task_id) != cut.shard.index
+        if (one := item if isinstance(item, BarItem) else attempt_of(item)) is not None
+        and cut.shard_of(spec_nodeid(config, one.plan.spec.path), one.task.task_id) != cut.shard.index
     ]
     if others:
         gone = set(others)

@@ -68,7 +68,7 @@ def spec_stem(spec: Path) -> str:
     for suffix in _SUFFIXES:
         if name.lower().endswith(suffix):
             return name[: -len(suffix)] or "eval"
-    return spec.stem
+    return spec.name if name.endswith(".py") else spec.stem  # a test's file may stand beside a spec of its name
 
 
 def path_in(project: Path, path: Path, *, outside: str | None = None) -> str:

@@ -37,6 +37,8 @@ TRANSPORTS = ("stdio", "http", "sse")
 _SERVER_NAME = "[A-Za-z0-9_-]+"
 _HEADER_NAME = "[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 """A token of RFC 9110, section 5.6.2."""
+_ENV_NAME = r"[^=]*[^=\s][^=]*"
+_URL = r"^(https?://|\$\{)"
 
 
 def complaint(message: str) -> PydanticCustomError:
@@ -137,20 +139,35 @@ def _transport(value: Any) -> str | None:
     return "<remote>" if kind in TRANSPORTS else None
 
 
-Text = Annotated[str, AfterValidator(_not_blank), WithJsonSchema({"type": "string", "pattern": r"\S"})]
+def _text(pattern: str, complaint: str) -> WithJsonSchema:
+    """A text for editors, with what they say when it does not match; JavaScript and Python read `pattern` alike."""
+    return WithJsonSchema({"type": "string", "pattern": pattern, "patternErrorMessage": complaint})
+
+
+def _deprecated(instead: str) -> dict[str, Any]:
+    """A key that is still read; editors mark it and do not offer it."""
+    return {"deprecated": True, "deprecationMessage": f"deprecated: {instead}"}
+
+
+_NO_REFERENCE = r"^(?![\s\S]*\$\{)"
+_REFERENCE_COMPLAINT = "`${` only works in `env:`, `headers:` and `url:`"
+_CHECKS = "a task needs `expect:`, `assert:` or both"
+_PATH_COMPLAINT = "write the path, or a mapping with `path:`"
+
+Text = Annotated[str, AfterValidator(_not_blank), _text(r"\S", "is empty")]
 Regex = Annotated[Text, AfterValidator(_regex)]
-Literally = Annotated[str, AfterValidator(_no_reference)]
+Literally = Annotated[str, AfterValidator(_no_reference), _text(_NO_REFERENCE, _REFERENCE_COMPLAINT)]
 WithVars = Annotated[str, AfterValidator(_well_formed)]
 Rate = Annotated[
     Any,
     PlainValidator(_rate),
     WithJsonSchema(
         {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                {"type": "string", "pattern": f"^({PATTERN})$"},
-                {"type": "null"},
-            ]
+            "type": ["number", "string", "null"],
+            "exclusiveMinimum": 0,
+            "maximum": 1,
+            "pattern": f"^({PATTERN})$",
+            "patternErrorMessage": "a rate is a number above 0 and at most 1, or 80%, or 4/5",
         }
     ),
 ]
@@ -187,13 +204,13 @@ class SkillModel(_Strict):
         None,
         title="Backend (deprecated)",
         description="Default for `--caliper-model BACKEND`; pass the option instead.",
-        json_schema_extra={"deprecated": True},
+        json_schema_extra=_deprecated("pass `--caliper-model BACKEND`"),
     )
     model: Text | None = Field(
         None,
         title="Model (deprecated)",
         description="Default for `--caliper-model BACKEND:MODEL`; pass the option instead.",
-        json_schema_extra={"deprecated": True},
+        json_schema_extra=_deprecated("pass `--caliper-model BACKEND:MODEL`"),
     )
 
 
@@ -231,7 +248,7 @@ class StdioServerModel(_Strict):
     model_config = ConfigDict(title="Local MCP server (stdio)")
 
     type: Literal["stdio"] | None = Field(None, title="Type", description="`stdio`, which is the default.")
-    command: Annotated[Text, AfterValidator(_no_reference)] = Field(
+    command: Annotated[Text, AfterValidator(_no_reference), _text(_NO_REFERENCE + r"[\s\S]*\S", _REFERENCE_COMPLAINT)] = Field(
         title="Command", description="The program to start. One that starts with `./` or `../` is relative to the spec."
     )
     args: list[Literally] | None = Field(
@@ -248,7 +265,7 @@ class RemoteServerModel(_Strict):
     model_config = ConfigDict(title="Remote MCP server")
 
     type: Literal["http", "sse"] = Field(title="Type", description="`http` or `sse`.")
-    url: Annotated[Text, AfterValidator(_well_formed), AfterValidator(_url)] = Field(
+    url: Annotated[Text, AfterValidator(_well_formed), AfterValidator(_url), _text(_URL, "is no web address: https://…")] = Field(
         title="URL", description="Address of the server. `${VAR}` is taken from your environment when it runs."
     )
     headers: dict[HeaderName, Annotated[WithVars, AfterValidator(_one_line)]] | None = Field(
@@ -264,7 +281,9 @@ McpServerValue = Annotated[
 class TaskModel(_Strict):
     """One prompt with at least one check."""
 
-    model_config = ConfigDict(title="Task", json_schema_extra={"anyOf": [{"required": ["expect"]}, {"required": ["assert"]}]})
+    model_config = ConfigDict(
+        title="Task", json_schema_extra={"anyOf": [{"required": [key], "errorMessage": _CHECKS} for key in ("expect", "assert")]}
+    )
 
     name: Text = Field(
         title="Name", description="Unique in the spec. It becomes part of pytest's id and matches tasks across runs."
@@ -297,7 +316,13 @@ class TaskModel(_Strict):
 class SpecModel(_Strict):
     """What is tested and how success is judged; never which engine runs it."""
 
-    model_config = ConfigDict(title="pytest-caliper spec", json_schema_extra={"not": {"required": ["skill", "skills"]}})
+    model_config = ConfigDict(
+        title="pytest-caliper spec",
+        json_schema_extra={
+            "if": {"required": ["skill", "skills"]},
+            "then": {"properties": {"skills": False}, "errorMessage": "use either `skill:` or `skills:`"},
+        },
+    )
 
     skill: SkillValue | None = Field(None, title="Skill", description="The skill under test; absent or null for the bare agent.")
     skills: list[SkillItem] | None = Field(
@@ -307,7 +332,7 @@ class SpecModel(_Strict):
         None,
         title="Judge (deprecated)",
         description="Default for `--caliper-judge-model`; pass the option instead.",
-        json_schema_extra={"deprecated": True},
+        json_schema_extra=_deprecated("pass `--caliper-judge-model`"),
     )
     sandbox: SandboxModel | None = Field(None, title="Sandbox", description="What each attempt gets to see.")
     mcp: dict[ServerName, McpServerValue] | None = Field(
@@ -351,10 +376,28 @@ def keys_at(loc: tuple[str | int, ...]) -> tuple[str, ...]:
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a spec, for editors that complete and check YAML."""
+    """JSON Schema (draft 2020-12) of a spec, for editors that complete and check YAML.
+
+    `errorMessage`, `patternErrorMessage` and `deprecationMessage` are known to the servers of VS Code; others pass over them.
+    """
     schema = SpecModel.model_json_schema(by_alias=True)
-    for model in (schema, *schema["$defs"].values()):
+    models = schema["$defs"]
+    for model in (schema, *models.values()):
         for field in model["properties"].values():
             field.pop("default", None)  # always null: absent
-    schema["properties"]["mcp"]["anyOf"][0]["propertyNames"] = {"pattern": f"^{_SERVER_NAME}$"}
+    skill, skills = schema["properties"]["skill"], schema["properties"]["skills"]
+    _flatten(skill)
+    skill |= {"if": {"type": "object"}, "then": {"$ref": "#/$defs/SkillModel"}}  # names the wrong key of a mapping
+    skills["anyOf"][0]["items"]["oneOf"][0]["errorMessage"] = _PATH_COMPLAINT
+    for field, name in (
+        (schema["properties"]["mcp"], _SERVER_NAME),
+        (models["StdioServerModel"]["properties"]["env"], _ENV_NAME),
+        (models["RemoteServerModel"]["properties"]["headers"], _HEADER_NAME),
+    ):
+        field["anyOf"][0]["propertyNames"] = {"pattern": f"^{name}$"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID, **schema}
+
+
+def _flatten(field: dict[str, Any]) -> None:
+    """One list of alternatives, which editors choose the best from, where an optional union is a union in a union."""
+    field["anyOf"] = [kind for choice in field["anyOf"] for kind in choice.get("oneOf", [choice])]
