@@ -83,6 +83,11 @@ class Bars:
         self._of_tests.add(place)
         return self.select_without_item(plan, task, nodeid)
 
+    @property
+    def without_items(self) -> int:
+        """How many of them have no item, so that nobody has counted them."""
+        return len(self._without_item)
+
     def tolerates(self, key: AttemptKey) -> str | None:
         """Why a failing attempt does not fail, where a bar decides instead."""
         deciding = self._deciding.get((key.spec, key.task_id))

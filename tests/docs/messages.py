@@ -19,14 +19,16 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "pytest_caliper"
 
 _CALLS = re.compile(
-    r"(^|\.)(Failure|_Failure|Decision|remark|warn|complaint|HelperError|parser\.error|pytest\.fail|pytest\.exit|findings\.(error|warn|fail)"
+    r"(^|\.)(Failure|_Failure|Finding|_alarm|_note|Decision|remark|warn|complaint|HelperError|parser\.error|pytest\.fail|pytest\.exit|findings\.(error|warn|fail)"
     r"|_findings\.(error|fail)|(notes|problems|lost|differences|_left)\.append)$"
 )
-_KEYWORDS = frozenset({"error", "fatal", "remedy"})
+_NAMES = frozenset({"what", "seen", "why", "hint", "remedy", "reason"})
+"""Variables that hold a message, or a part of one, until it is passed on."""
+_KEYWORDS = frozenset({"error", "fatal", "remedy", "reason"})
 _SAYING = re.compile(
     r"_?(refuses|refusal|problem|lacks|remedy|fatal|mistake|unsupported_reason|missing_reason|stale|why_not_ahead|contradiction"
     r"|hopeless|settling|append_summary|selection_differs|limit_remedy|broken_servers?|missing_servers|unset|first_usable"
-    r"|fixture_stands_between|how_it_died|journal_advice|no_command|server_failure|mapping_in|meant|always_holds|syntax_error)"
+    r"|fixture_stands_between|how_it_died|journal_advice|no_command|server_failure|mapping_in|meant|always_holds|syntax_error|unjudged|holds_nothing_text|clean_up)"
 )
 _SAYING_MODULES = frozenset({"spec/complaints.py"})
 _NOTING = {"runs/merging.py": "told.append", "running/resuming.py": "out.append"}
@@ -54,8 +56,8 @@ class Message:
 
     @property
     def telling(self) -> str:
-        """The longest piece, by which it is known."""
-        return max(self.pieces, key=len, default="")
+        """The longest piece that is more than a word, by which it is known."""
+        return max((piece for piece in self.pieces if " " in piece), key=len, default="")
 
 
 def template(node: ast.AST) -> str | None:
@@ -95,6 +97,8 @@ def _found_in(tree: ast.Module, module: str) -> Iterator[tuple[int, str, str]]:
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Return) and inner.value is not None:
                     yield from ((inner.lineno, node.name, text) for text in texts(inner.value))
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in _NAMES:
+            yield from ((node.lineno, "=", text) for text in texts(node.value) if text.count(" ") > 2)
     for node in tree.body if _WORDS_OF.fullmatch(module) else ():
         if isinstance(node, ast.Assign) and not (isinstance(node.value, ast.Call) and "re.compile" in ast.unparse(node.value)):
             yield from ((node.lineno, ast.unparse(node.targets[0]), text) for text in texts(node.value) if text.count(" ") > 2)
@@ -108,7 +112,8 @@ def messages() -> tuple[Message, ...]:
         module = path.relative_to(SOURCE).as_posix()
         for line, kind, text in sorted(_found_in(ast.parse(path.read_text(encoding="utf-8")), module)):
             message = Message(where=f"{module}:{line}", kind=kind, text=text)
-            if " " in message.telling and len(message.telling) > 6:
+            installs = text.startswith(("npm install", "curl ")) or kind.endswith("_TEXT")
+            if not installs and len(message.telling) > 6:
                 found.setdefault(text, message)
     return tuple(found.values())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from pycharm_side import STANDIN, VARIABLE, PyCharm, installed, linked
-from workspace import NASTY, Workspace, nasty_spec
+from workspace import NASTY, PYTHON, Workspace, nasty_spec
 
 SPEC = """\
 tasks:
@@ -166,6 +166,17 @@ def test_run_all_under_xdist(workspace: Workspace, demo: Path) -> None:
         f"sub > demo_eval_yaml > {task} > attempt-{n}": outcome for task, outcome in OUTCOMES.items() for n in (1, 2)
     }
     assert len(shown.suites) == 5
+
+
+def test_attempts_in_python_can_be_run_and_run_again(pycharm: PyCharm, workspace: Workspace) -> None:
+    file = workspace.path / "test_words.py"
+    file.write_text(PYTHON.replace("a b", "a").replace("x/y", "b"))
+    expected = {
+        f"test_words > test_says > ({word}-attempt-{n})": "passed" if word == "a" else "failed" for word in "ab" for n in (1, 2)
+    }
+    assert pycharm.run(path=file, options=["--caliper"]).tests == {**expected, "test_words > test_unit": "passed"}
+    assert pycharm.run(target=f"{file}::test_says", options=["--caliper"]).tests == expected
+    assert pycharm.run(path=file).tests == {"test_words > test_unit": "passed"}
 
 
 def test_every_name_is_shown_once_and_runs(pycharm: PyCharm, workspace: Workspace) -> None:

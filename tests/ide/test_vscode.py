@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from vscode_side import STANDIN, VARIABLE, VsCode, installed, leaves, outline
-from workspace import BOUND_S, NASTY, Workspace, nasty_spec
+from workspace import BOUND_S, NASTY, PYTHON, Workspace, nasty_spec
 
 SPEC = """\
 tasks:
@@ -179,6 +179,15 @@ def test_run_all_under_xdist(vscode: VsCode, demo: Path) -> None:
     }
 
 
+def test_specs_of_hidden_directories_are_there_when_testpaths_names_them(vscode: VsCode, demo: Path) -> None:
+    hidden = vscode.workspace.spec(nasty_spec(("T",)), ".claude/skills/x/x.eval.yaml")
+    assert not [name for name in ids_of(vscode.discover()) if name.startswith(str(hidden))]
+    vscode.workspace.ini("testpaths = sub .claude/skills", "caliper_k = 1")
+    ids = ids_of(vscode.discover())
+    assert len(ids) == 4
+    assert vscode.run(ids[-1:]).results == {f"{hidden}::T::attempt-1": "success"}
+
+
 def test_a_workspace_opened_by_a_link(vscode: VsCode, demo: Path) -> None:
     link = vscode.workspace.path.with_name("link")
     link.symlink_to(vscode.workspace.path)
@@ -201,6 +210,22 @@ def test_every_name_is_found_and_runs(vscode: VsCode, workspace: Workspace) -> N
     for hostile in ids[:: len(ids) // 5]:
         assert vscode.run([hostile]).results == {hostile: expected[hostile]}
     assert {name.split("::")[0] for name in ids} == {str(spec)}
+
+
+def test_attempts_in_python_are_below_their_function(vscode: VsCode, workspace: Workspace) -> None:
+    file = workspace.path / "test_words.py"
+    file.write_text(PYTHON)
+    told = vscode.discover()
+    names = {f"{word}-attempt-{n}": "success" if word == "a b" else "failure" for n in (1, 2) for word in ("a b", "x/y")}
+    assert dict(one for one in outline(told.tree)[1][0][1] if len(one) == 2) == {"test_says": [f"[{name}]" for name in names]}
+    ids = ids_of(told)
+    unit = {f"{file}::test_unit": "success"}
+    assert vscode.run(ids).results == unit  # nobody opted in
+    vscode.args = ["--caliper"]
+    expected = {f"{file}::test_says[{name}]": outcome for name, outcome in names.items()}
+    assert vscode.run(ids).results == expected | unit
+    one = f"{file}::test_says[x/y-attempt-2]"
+    assert vscode.run([one]).results == {one: "failure"}
 
 
 def test_the_stop_button_leaves_no_process(vscode: VsCode, workspace: Workspace) -> None:

@@ -65,6 +65,23 @@ NASTY = (
 """Names of tasks that some editor's side has been seen to stumble over."""
 
 
+PYTHON = """\
+import pytest
+
+
+@pytest.mark.caliper(k=2)
+@pytest.mark.parametrize("word", ["a b", "x/y"])
+def test_says(caliper, word):
+    run = caliper.run(f"echo {word}")
+    assert run.answer == "a b"
+
+
+def test_unit():
+    pass
+"""
+"""Attempts in plain Python, beside a test that is none."""
+
+
 class Workspace:
     """A directory with an ini file, the shell agent and whatever specs are put in it."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 
+from agents import Cli
 from cases import DECOY, DECOY_SKILL, SKILL_FILE, VERDICT, Subject
 
 MODEL = "scripted-model"
@@ -195,3 +197,22 @@ model:
     timeout_s=120.0,
     skips={"long_prompt": "Hermes takes prompts as an argument alone, at most 128 KiB", "judge_long_question": "the same"},
 )
+
+
+def target(subject: Subject) -> str:
+    """As `--caliper-model` takes it."""
+    return subject.backend if subject.model is None else f"{subject.backend}:{subject.model}"
+
+
+def environment(*used: tuple[Subject, Cli]) -> dict[str, str | None]:
+    """What a session needs that uses several CLIs: where they are, and what their users set. None takes a variable away."""
+    found: dict[str, str] = {}
+    for subject, cli in used:
+        found |= cli.environment(subject.variable)
+    own = [str(directory) for _, cli in used for directory in cli.path]  # such as the Node that pi needs
+    found["PATH"] = os.pathsep.join([*own, os.environ.get("PATH", os.defpath)])
+    given = {name: value for subject, _ in used for name, value in subject.env.items() if value is not None}
+    taken = {name: None for subject, _ in used for name, value in subject.env.items() if value is None}
+    if any(subject.backend == "claude-code" for subject, _ in used):
+        taken = {}
+    return {**taken, **found, **given}

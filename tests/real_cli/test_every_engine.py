@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from agents import Cli
 from cases import HERE, SKILL_TEXT, Subject
 from namespace import run_in_namespace
-from subjects import CLAUDE, CODEX, GEMINI, HERMES, OPENCODE, PI
+from subjects import CLAUDE, CODEX, GEMINI, HERMES, OPENCODE, PI, environment, target
 
 pytestmark = pytest.mark.real_cli
 
@@ -69,24 +68,12 @@ def turns(engine: Subject) -> list[dict[str, Any]]:
     ]
 
 
-def target(subject: Subject) -> str:
-    return subject.backend if subject.model is None else f"{subject.backend}:{subject.model}"
-
-
 def check(engine: Subject, cli: Cli, judge: Subject, judge_cli: Cli, path: Path) -> None:
     (path / "greet").mkdir()
     (path / "greet" / "SKILL.md").write_text(SKILL_TEXT)
     shutil.copy(HERE / "mcp_echo.py", path)
     (path / "demo.eval.yaml").write_text(SPEC)
     (path / "pytest.ini").write_text("[pytest]\n")
-    found = {**cli.environment(engine.variable), **judge_cli.environment(judge.variable)}
-    own = [str(directory) for one in (cli, judge_cli) for directory in one.path]  # such as the Node that pi needs
-    found["PATH"] = os.pathsep.join([*own, os.environ.get("PATH", os.defpath)])
-    taken = {name: value for subject in (engine, judge) for name, value in subject.env.items() if value is None}
-    given = {name: value for subject in (engine, judge) for name, value in subject.env.items() if value is not None}
-    if "claude-code" in (engine.backend, judge.backend):
-        taken = {}
-
     done = run_in_namespace(
         turns(engine),
         [
@@ -95,7 +82,7 @@ def check(engine: Subject, cli: Cli, judge: Subject, judge_cli: Cli, path: Path)
             *("--caliper-workers=2", "--caliper-timeout=100"),
         ],
         path,
-        env={**taken, **found, **given},
+        env=environment((engine, cli), (judge, judge_cli)),
         files={**engine.files, **judge.files},
     )
 

@@ -103,10 +103,10 @@ def runs_in(directory: Path, root: Path) -> SpecRuns | None:
 def find_spec(text: str, override: Path | None) -> SpecRuns:
     """The spec that is meant by `x.eval.yaml`, `commit`, `dir/commit` or its directory of run files. Raises NotFound."""
     path = Path(text)
-    if text.lower().endswith(SPEC_SUFFIXES) and path.is_file():
+    if _is_source(text) and path.is_file():
         found = _of_spec_file(path.absolute(), override)
         if found is None:
-            raise NotFound(f"{text}: no saved runs of it; make one with `caliper run {text}`")
+            raise NotFound(f"{text}: no saved runs of it; make one with `pytest {text} --caliper`")
         return found
     try:
         root = results_root(override)
@@ -116,6 +116,11 @@ def find_spec(text: str, override: Path | None) -> SpecRuns:
         raise
     here = _relative(Path.cwd(), root.parent.parent) if override is None else None
     return _named(text, saved_specs(root), here)
+
+
+def _is_source(text: str) -> bool:
+    """Whether a name is that of a spec, or of a file of tests in Python, rather than of a run."""
+    return text.lower().endswith((*SPEC_SUFFIXES, ".py"))
 
 
 def _of_spec_file(path: Path, override: Path | None) -> SpecRuns | None:
@@ -130,7 +135,7 @@ def find_run(text: str, override: Path | None) -> Path:
     Damaged files are named on standard error and passed over. Raises NotFound.
     """
     path = Path(text)
-    if path.is_file() and not text.lower().endswith(SPEC_SUFFIXES):
+    if path.is_file() and not _is_source(text):
         if path.suffix == JOURNAL_SUFFIX:
             raise NotFound(journal_advice(path))
         return path

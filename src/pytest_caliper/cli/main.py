@@ -45,6 +45,7 @@ class Command:
 
 
 COMMANDS = (
+    Command("new", "write a spec from questions or options", "new_spec"),
     Command("run", "run specs with pytest: --k 3 --baseline --model TARGET …", "run"),
     Command("validate", "check specs without running anything", "validate"),
     Command("check", "try the checks of specs before an agent is paid for", "check"),
@@ -55,6 +56,7 @@ COMMANDS = (
     Command("merge", "join the run files of the shards of a run", "merge"),
     Command("import", "make a spec of the skill-creator's evals.json", "import_evals"),
     Command("export", "a run as the skill-creator's benchmark.json and grading.json", "export"),
+    Command("install-skill", "give your agent skills that evaluate skills", "install_skill"),
     Command("update-cli", "show installed and newest versions of agent CLIs, and update them", "update_cli"),
     Command("schema", "print the JSON Schema of the spec format, for editors", "schema"),
     Command("completion", "print the completion script for bash, zsh or fish", "completion"),

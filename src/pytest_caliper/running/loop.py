@@ -58,6 +58,10 @@ def attempts(session: pytest.Session) -> Iterator[None]:
             if state.settings.check:
                 prepare_checks(state, [(item.plan, item.key) for item in items], overridden(items).judge)
             else:
+                if tests:
+                    from pytest_caliper.testing.bars import expect_bars
+
+                    expect_bars(session)
                 keys, alone = [item.key for item in everything], one_by_one(items, tests)
                 prepare(state, list(plans), keys, overridden(everything), alone)
         at_turn_only = state.worker is not None or option.usepdb or getattr(option, "trace", False)

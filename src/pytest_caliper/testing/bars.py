@@ -28,20 +28,21 @@ def select_bars(config: pytest.Config, attempts: Iterable[FunctionAttempt]) -> N
             _select(config, members[0].plan, members[0].task, [attempt.nodeid for attempt in members])
 
 
+def expect_bars(session: pytest.Session) -> None:
+    """Count the verdicts among the tests, once pytest has counted its items."""
+    if count := state_of(session.config).bars.without_items:
+        expect_more(session, count)
+
+
 def select_told_bars(config: pytest.Config, plan: FilePlan, selected: Mapping[str, AttemptKey]) -> None:
     """The same for a file that an xdist worker told of; `selected` are its attempts by node id."""
     for task in plan.spec.tasks:
         mine = {nodeid: key for nodeid, key in selected.items() if key.task_id == task.task_id}
-        if any(key.arm == "skill" for key in mine.values()):
-            _select(config, plan, task, mine)
+        session = config.pluginmanager.get_plugin("session")
+        if any(key.arm == "skill" for key in mine.values()) and _select(config, plan, task, mine) and session is not None:
+            expect_more(session, 1)
 
 
-def _select(config: pytest.Config, plan: FilePlan, task: Task, nodeids: Iterable[str]) -> None:
-    if plan.bar(task) is None:
-        return
-    state = state_of(config)
+def _select(config: pytest.Config, plan: FilePlan, task: Task, nodeids: Iterable[str]) -> bool:
     nodeid = f"{spec_nodeid(config, plan.spec.path)}::{plan.bar_name(task)}"
-    anew = state.bars.select_test(plan, task, nodeid, nodeids)
-    session = config.pluginmanager.get_plugin("session")
-    if anew and state.session is not None and session is not None:
-        expect_more(session, 1)
+    return plan.bar(task) is not None and state_of(config).bars.select_test(plan, task, nodeid, nodeids)

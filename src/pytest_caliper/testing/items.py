@@ -128,7 +128,9 @@ def _may_run(config: pytest.Config) -> bool:
 
 
 def _names_attempts(config: pytest.Config) -> bool:
-    """Whether the command line has ids of attempts, as VS Code gives them: they must be there to be left out, or pytest runs nothing."""
+    """Whether the command line has ids of attempts, as VS Code gives them. They must be there to be left out: pytest runs nothing
+    where it misses one that is named.
+    """
     return any(_ATTEMPT_ID.search(str(arg)) for arg in config.args)
 
 
