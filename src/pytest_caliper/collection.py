@@ -78,10 +78,17 @@ class SpecFile(pytest.Module):
             return str(path)
 
 
+class _NoClass(type):
+    """A class that is false: pytest would take the first fixture of an attempt for the `self` of a true one, and plugins such as
+    pytest-asyncio before 1.1 keep things on the class of a node, which None does not let them."""
+
+    def __bool__(cls) -> bool:
+        return False
+
+
 class TaskNode(pytest.Class):
     """A task. It stands where a class stands, so class scope means "per task"; no Python class is behind it."""
 
-    obj = None  # a truthy object would make pytest take the first fixture of an attempt for `self`
     task: Task
     plan: SpecPlan
 
@@ -89,6 +96,7 @@ class TaskNode(pytest.Class):
     def from_parent(cls, parent: SpecFile, *, task: Task) -> TaskNode:  # type: ignore[override]
         self: TaskNode = super().from_parent(parent, name=node_name(task.name, task.task_id))
         self.task, self.plan = task, parent.plan
+        self.obj = _NoClass("NoClass", (), {"__doc__": None})
         return self
 
     def newinstance(self) -> None:

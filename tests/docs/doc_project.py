@@ -11,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +182,9 @@ class Project:
     def _environment(self) -> dict[str, str]:
         """A clean one: nothing of the machine's own, and no real agent CLI, whatever is installed."""
         engine = "command:example-agent"
-        addopts = [] if self._own else ["-o", f"caliper_model={engine}", "-o", f"caliper_judge_model={engine}"]
+        addopts = [word for name in _other_plugins() for word in ("-p", f"no:{name}")]
+        if not self._own:
+            addopts += ["-o", f"caliper_model={engine}", "-o", f"caliper_judge_model={engine}"]
         absent = {f"{cli}_CLI_PATH": "/no/real/agent" for cli in ("CLAUDE", "CODEX", "PI", "GEMINI", "OPENCODE", "HERMES")}
         return {
             **absent,
@@ -292,6 +296,12 @@ class Project:
             path.chmod(0o755)
         if re.fullmatch(r"(conftest|test_\w+|\w+_test)\.py", path.name) and block.checked_by is None:
             self._unrun[name] = block
+
+
+@cache
+def _other_plugins() -> tuple[str, ...]:
+    """Plugins of the machine that a reader's project need not have; importing them takes longer than all of ours."""
+    return tuple({point.name for point in entry_points(group="pytest11")} - {"caliper", "xdist", "xdist.looponfail"})
 
 
 def covered(block: Block) -> str | None:

@@ -215,11 +215,11 @@ tasks:
 """
 
 
-def on_a_terminal(project, *words, until=None, env=None, interrupt=False):
+def on_a_terminal(project, *words, until=None, env=None, interrupt=False, spec=SPEC):
     """Run pytest on a terminal of 80 columns; the slow task ends when `until` was written. -> all that was written, status."""
     project.makeconftest((project.path / "conftest.py").read_text() + FAST)
     seen = project.path / "seen"
-    project.spec(SPEC.replace("SEEN", str(seen)))
+    project.spec(spec.replace("SEEN", str(seen)))
     if until is None:
         seen.touch()
     ours, theirs = pty.openpty()
@@ -292,8 +292,9 @@ def test_when_attempts_have_ended_it_says_about_how_long_the_rest_takes(project)
         (["--log-cli-level=info"], {}),
         ([], {"TERM": "dumb"}),
         ([], {"CI": "true"}),
+        ([], {"PYCHARM_HOSTED": "1"}),
     ],
-    ids=["quiet", "s", "tee", "setup-show", "no-terminal", "live-logs", "dumb", "ci"],
+    ids=["quiet", "s", "tee", "setup-show", "no-terminal", "live-logs", "dumb", "ci", "pycharm"],
 )
 def test_where_it_could_meet_other_words_there_is_no_line(project, words, env):
     text, _ = on_a_terminal(project, *words, env=env)
@@ -312,8 +313,8 @@ def test_ctrl_c_takes_it_away_and_the_next_step_is_to_go_on(project):
 # -- what comes next ------------------------------------------------------------------------------------------------------------
 
 
-def next_of(project, *words, env=None) -> list[str]:
-    text, _ = on_a_terminal(project, *words, env=env)
+def next_of(project, *words, env=None, spec=SPEC) -> list[str]:
+    text, _ = on_a_terminal(project, *words, env=env, spec=spec)
     return [line for line in after(text) if line.startswith("next: ")]
 
 
@@ -323,8 +324,18 @@ def test_the_summary_suggests_one_step(project):
     assert next_of(project, "-k", "Slow") == ["next: pytest demo.eval.yaml --caliper-k=2 -k Slow --caliper-baseline"]
     (line,) = next_of(project, "-k", "Slow", "--caliper-baseline")
     assert line.startswith("next: caliper compare results/demo/")
+    assert next_of(project, "--caliper-check", "--caliper-no-judge") == []
     assert next_of(project, "-q") == []
     assert next_of(project, env={"CI": "1"}) == []
+
+
+def test_after_checks_that_are_in_order_comes_a_first_run(project):
+    spec = """
+    tasks:
+      - {name: A, prompt: go, solution: touch out, assert: 'from pathlib import Path; assert Path("out").exists()'}
+    """
+    assert next_of(project, "--caliper-check", spec=spec) == ["next: caliper run demo.eval.yaml --k 1"]
+    assert next_of(project, "--caliper-check", spec=spec.replace("touch", "echo")) == []
 
 
 def test_in_a_pipe_nothing_is_suggested(project):

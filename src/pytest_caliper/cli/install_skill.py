@@ -120,7 +120,9 @@ def _kept(made: Plan) -> str:
     if made.state == "occupied":
         return f"{made.target} is no directory: left as it is; move it away and try again"
     files = ", ".join(made.changed)
-    return f"{made.target}: {files} was changed by somebody: left as it is; keep your copy elsewhere, then write over it with --force"
+    return (
+        f"{made.target}: {files} was changed by somebody: left as it is; keep a copy elsewhere, then write over it with --force"
+    )
 
 
 def _line(text: str) -> None:
@@ -149,7 +151,7 @@ def _backend(name: str) -> Backend:
     known = by_name(builtin_backends())
     backend = known.get(name)
     if backend is None:
-        raise _Refused(f"there is no backend {name}{nearest(name, known)}; skills can be put to {', '.join(PROJECT)}")
+        raise _Refused(f"skills are installed for {', '.join(PROJECT)}; there is no backend {name}{nearest(name, known)}")
     if backend.name not in PROJECT:
         raise _Refused(
             f"{backend.name} has no place of its own for skills; use one of {', '.join(PROJECT)}, "

@@ -11,8 +11,8 @@ _JOINERS = "\u200c\u200d"
 _FEW = 16
 
 _COMMAND = re.compile(r"((?:^|(?<=\r))[^\S\r\n]*):(?=:[A-Za-z])|#(?=#(?i:teamcity|vso)?\[[A-Za-z'])", re.MULTILINE)
-"""Where a runner reads a command in a log: GitHub's `::name` first on a line and `##[name` anywhere on it; `##teamcity[name`, which
-PyCharm and TeamCity take for the start or the end of a test, and Azure's `##vso[name`, anywhere on it.
+"""Where a runner reads a command in a log: GitHub's `::name` first on a line, and anywhere on it `##[name`, Azure's `##vso[name`
+and `##teamcity[name`, which PyCharm and TeamCity take for the start or the end of a test.
 
 Sources: actions/runner, src/Runner.Common/ActionCommand.cs; it reads lines as .NET does, and blanks before `::` do not count.
 https://www.jetbrains.com/help/teamcity/service-messages.html

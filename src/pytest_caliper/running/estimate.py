@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,7 +107,7 @@ def workers_of(config: pytest.Config, state: State) -> int:
     return min(nodes, state.settings.workers) if state.settings.workers_said else nodes
 
 
-def groups_of(plans: Collection[SpecPlan] | Mapping[SpecPlan, Any]) -> dict[tuple[str, str], tuple[str, str]]:
+def groups_of(plans: Iterable[SpecPlan]) -> dict[tuple[str, str], tuple[str, str]]:
     """(spec, task id) -> itself, for tasks whose attempts run one at a time."""
     tasks = ((plan, task) for plan in plans for task in plan.spec.tasks)
     found = ((str(plan.spec.path), task.task_id) for plan, task in tasks if plan.shares_paths(task))

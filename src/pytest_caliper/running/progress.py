@@ -30,6 +30,7 @@ class Progress:
 
     def __init__(self, state: State, running: Callable[[], list[Running]]) -> None:
         self._state, self.running = state, running
+        self._groups: Mapping[tuple[str, str], Hashable] | None = None
 
     def rest(self) -> str:
         """`9 of 18 left, about 4 min`; without a time while nothing tells one, empty when no attempts are counted."""
@@ -41,8 +42,9 @@ class Progress:
         usual = expected(ended, self._state.config.stash.get(PAST, Past()), left)
         if usual is None or not left:
             return line
-        plans = list(self._state.specs.values())
-        seconds = time_left(left, usual, self.running(), workers_of(self._state.config, self._state), groups_of(plans))
+        if self._groups is None:
+            self._groups = groups_of(list(self._state.specs.values()))
+        seconds = time_left(left, usual, self.running(), workers_of(self._state.config, self._state), self._groups)
         return f"{line}, {about(seconds)}"
 
 

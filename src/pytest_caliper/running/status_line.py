@@ -33,7 +33,7 @@ def can_show(config: pytest.Config) -> bool:
         and option.capture in {"fd", "sys"}
         and not (option.usepdb or getattr(option, "trace", False) or getattr(option, "setupshow", False))
         and not (config.getini("log_cli") or option.log_cli_level)
-        and not os.environ.get("CI")
+        and not any(os.environ.get(name) for name in ("CI", "TEAMCITY_VERSION", "PYCHARM_HOSTED"))
         and os.environ.get("TERM", "dumb") != "dumb"
         and sys.stdout.isatty()
         and os.isatty(1)
