@@ -110,6 +110,8 @@ INSTALL = "Is the spec in skills/service-config valid?"
 VALIDATES = "After each change run `caliper validate SPEC`"
 CHECKS = "Then run `caliper check SPEC --no-judge`"
 NEVER_BARE = "Quote a rate only together with its interval and its coverage, never bare"
+NO_LOSS = "rate without evidence is no loss"
+INSTALLS = "install it there: `python -m pip install pytest-caliper`"
 EVALUATE: Script = {
     CREATE: [
         reads("I would need to know more about the skill."),
@@ -141,7 +143,7 @@ EVALUATE: Script = {
         says(
             "There is no evidence of a difference: it passed 5 of 5 before and 4 of 5 after, -20 points with a 95 % interval from "
             "-62.4 to +26.4. About 28 more attempts would tell.",
-            "rate without evidence is no loss",
+            NO_LOSS,
             "Yes, it got worse: from 100 % to 80 %, 20 points less.",
         ),
     ],
@@ -150,7 +152,7 @@ EVALUATE: Script = {
         runs("./env/bin/caliper --version"),
         runs(
             "./env/bin/python -m pip install pytest-caliper",
-            "install it there: `python -m pip install pytest-caliper`",
+            INSTALLS,
             "caliper is not installed in ./env, so I cannot tell. `expects` looks odd: maybe `expect` is meant.",
         ),
         runs(f"./env/bin/caliper validate {SPEC}"),
@@ -203,6 +205,10 @@ QUESTION = (
     "The skill says that app.json gets the port 8080. What does a user say, word for word, when it should act? "
     "My suggestion: Write the config of the new service."
 )
+VALIDATES_SPEC = "1. Run `caliper validate SPEC`"
+CHECKS_SPEC = "2. Run `caliper check SPEC --no-judge`"
+ONE_QUESTION = "One question at a time, each with a suggestion"
+AS_THEY_ARE = "leave those that are there word for word as they are"
 GRILLED: Script = {
     # The longer prompt first: both begin the same way.
     WRITE: [
@@ -211,10 +217,10 @@ GRILLED: Script = {
         runs(
             writes(HEAD + PORT + KEYS + PASSWORD), "## 3. Write three tasks", "I would test the port, the keys and the password."
         ),
-        runs(f"caliper validate {SPEC}", "1. Run `caliper validate SPEC`", "I wrote three tasks."),
+        runs(f"caliper validate {SPEC}", VALIDATES_SPEC, "I wrote three tasks."),
         runs(
             f"caliper check {SPEC} --no-judge",
-            "2. Run `caliper check SPEC --no-judge`",
+            CHECKS_SPEC,
             "I wrote three tasks; the spec is valid.",
         ),
         says(f"{SPEC} has three tasks now: the port, the keys that stay, and the password that stays out. Shall I run it?"),
@@ -224,7 +230,7 @@ GRILLED: Script = {
         runs("cat skills/service-config/SKILL.md; ls skills/service-config"),
         says(
             QUESTION,
-            "One question at a time, each with a suggestion",
+            ONE_QUESTION,
             "What is app.json for? Who uses it? Which port? When does it fail?",
         ),
     ],
@@ -233,19 +239,17 @@ GRILLED: Script = {
         runs(f"cat skills/service-config/SKILL.md {SPEC}"),
         runs(
             writes(KEYS + PASSWORD, append=True),
-            "leave those that are there word for word as they are",
+            AS_THEY_ARE,
             "It covers neither the other keys nor the password.",
         ),
-        runs(f"caliper validate {SPEC}", "1. Run `caliper validate SPEC`", "I added two tasks."),
-        runs(
-            f"caliper check {SPEC} --no-judge", "2. Run `caliper check SPEC --no-judge`", "I added two tasks; the spec is valid."
-        ),
+        runs(f"caliper validate {SPEC}", VALIDATES_SPEC, "I added two tasks."),
+        runs(f"caliper check {SPEC} --no-judge", CHECKS_SPEC, "I added two tasks; the spec is valid."),
         says("Two promises had no task: other keys stay, and no password is written. I added one each; your task is as it was."),
     ],
     LOOP: [
         reads("Yes, commit it: the spec is complete."),
-        runs(f"caliper validate {SPEC}", "1. Run `caliper validate SPEC`"),
-        runs(f"caliper check {SPEC} --no-judge", "2. Run `caliper check SPEC --no-judge`", "The spec is valid. Commit it."),
+        runs(f"caliper validate {SPEC}", VALIDATES_SPEC),
+        runs(f"caliper check {SPEC} --no-judge", CHECKS_SPEC, "The spec is valid. Commit it."),
         runs(f"caliper run {SPEC} --k 1 -v", "3. Run `caliper run SPEC --k 1 -v`", "The checks are fine. Commit it."),
         runs(f"caliper run {SPEC} --k 3", "4. Run `caliper run SPEC --k 3`", "Two of three tasks pass. Commit it."),
         runs(
@@ -361,16 +365,16 @@ def put_tools(place: Path) -> Path:
 def measure(
     name: str, script: Script, subject: Subject, cli: agents.Cli, skills: Path, place: Path, *options: str
 ) -> tuple[CompletedRun, Any]:
-    """Run a skill's spec, below `skills`, on a CLI. -> (the run, its run file or None)."""
+    """Run a skill's spec, below `skills`, on a CLI once for each task. -> (the run, its run file or None)."""
     found = cli.environment(subject.variable)
     environment = {**subject.env, **found, "PATH": f"{put_tools(place / 'tools')}:{found['PATH']}"}
-    model = f"{subject.backend}:{subject.model}" if options == () or "--caliper-record" not in options else subject.backend
+    (place / "pytest.ini").write_text("[pytest]\n")
     done = run_in_namespace(
         turns(name, script, subject),
         [
             *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", str(place / "pytest.ini"), f"--rootdir={skills}"),
             *(str(skills / name / f"{name}.eval.yaml"), "--caliper-k=1", "--caliper-workers=2", "--caliper-timeout=200"),
-            *(f"--caliper-model={model}", f"--caliper-results={place / 'results'}", *options),
+            *(f"--caliper-results={place / 'results'}", *options),
         ],
         place,
         env=environment,
@@ -392,7 +396,6 @@ def record(names: Iterable[str]) -> int:
         shutil.rmtree(SKILLS / name / f"{name}.cassettes", ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix="caliper-record-") as directory:
             place = Path(directory)
-            (place / "pytest.ini").write_text("[pytest]\n")
             done, _ = measure(name, script_of(name), CLAUDE, agents.claude(), SKILLS, place, "--caliper-record")
         sys.stdout.write(done.stdout)
         sys.stderr.write(done.stderr)
