@@ -1,9 +1,9 @@
 """Records the starter pack's cassettes: the real Claude Code CLI, driven by a scripted model where only loopback exists.
 
-`make record-starter-pack`. The CLI is real, with its tools, its skills and what it prints. The model is the script below: it reads
-the skill's text in what the CLI sends, and does what that text asks for. So the good and the broken skills differ by their text
-alone. What the model says and how many tokens it takes are made up. Needs npm (for the CLI), git, curl, and network namespaces
-(Linux).
+`make record-starter-pack`. The CLI is real, with its tools, its skills and what it prints. The model is the script below: it
+finds the skill's text in what the CLI sends, and does what that text asks for. So the good and the broken skills differ by their
+text alone. What the model says and how many tokens it takes are made up. Needs npm (for the CLI), git, curl, and network
+namespaces (Linux).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_caliper.collection import AttemptItem, BarItem, attempt_of
+from pytest_caliper.running.allure import leave_out_of_allure
 from pytest_caliper.running.editors import shows_a_task_once
 from pytest_caliper.running.idle import IdleItem
 from pytest_caliper.runs.records import AttemptKey
@@ -176,11 +177,13 @@ def _is_missing(item: Attempt, known: Collection[AttemptKey] | None) -> bool:
 def run_once(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """pytest's own protocol for an attempt, before plugins that would rerun it: that would turn a rate into best-of-n."""
     if isinstance(item, IdleItem):
+        leave_out_of_allure(item)
         return True
     if isinstance(item, BarItem) and state_of(item.config).worker is not None:
         from _pytest.runner import runtestprotocol
 
         runtestprotocol(item, log=False, nextitem=nextitem)  # it tells nothing, but leaves no set-up of others behind
+        leave_out_of_allure(item)
         return True
     if not isinstance(item, BarItem) and attempt_of(item) is None:
         return None

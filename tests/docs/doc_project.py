@@ -31,7 +31,7 @@ else:
     import tomli as tomllib
 
 LIMIT_S = 180
-AGENT = Path(__file__).with_name("example_agent.py")
+HERE = Path(__file__).parent
 SKILL = """\
 ---
 name: service-config
@@ -60,8 +60,8 @@ tasks:
 _SCRIPTS = {
     "pytest": "import pytest\n\nif __name__ == '__main__':\n    raise SystemExit(pytest.console_main())\n",
     "caliper": "from pytest_caliper.cli import main\n\nif __name__ == '__main__':\n    raise SystemExit(main())\n",
-    "example-agent": "import runpy\nimport sys\n\nsys.argv = [{agent!r}, {project!r}, {answer!r}]\n"
-    "runpy.run_path({agent!r}, run_name='__main__')\n",
+    "example-agent": "import sys\n\nsys.path.insert(0, {agent!r})\nimport example_agent\n\n"
+    "example_agent.main({project!r}, {answer!r})\n",
 }
 """Console scripts of this interpreter, under the names that readers type. (`python -m pytest` would have another `sys.path`.)"""
 _OUTSIDE = (
@@ -146,7 +146,7 @@ class Project:
             directory.mkdir(parents=True)
         for name, code in _SCRIPTS.items():
             script = self.tools / f"run_{name.replace('-', '_')}.py"
-            script.write_text(code.format(agent=str(AGENT), project=str(self.root), answer=str(self._answer)), encoding="utf-8")
+            script.write_text(code.format(agent=str(HERE), project=str(self.root), answer=str(self._answer)), encoding="utf-8")
             self._tool(name, f'exec {shlex.join([sys.executable, str(script)])} "$@"')
         for name in ("python", "python3"):
             refused = _REFUSED.format(name="pip")

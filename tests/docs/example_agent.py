@@ -1,7 +1,6 @@
 """The agent and the judge of the scratch projects: it does what examples ask for, and says what it was told to say.
 
-`python example_agent.py PROJECT ANSWER`, the prompt on standard input, as docs/command-backend.md has it. PROJECT is the
-directory of the page's project, ANSWER a file with a shell line for prompts that nothing else here knows.
+The prompt comes on standard input, as docs/command-backend.md has it.
 """
 
 from __future__ import annotations
@@ -65,7 +64,8 @@ def command(prompt: str, skilled: bool, project: Path, answer: Path) -> str:
     return solution(prompt, project) or "echo Done."
 
 
-def main() -> None:
+def main(project: str, answer: str) -> None:
+    """`project` is the directory of the page's project, `answer` a file with a shell line for prompts that nothing here knows."""
     prompt = sys.stdin.read()
     if os.environ["CALIPER_ROLE"] == "judge":
         judge(prompt)
@@ -77,13 +77,9 @@ def main() -> None:
         tell("tool_use", id=f"skill-{number}", name="read_file", input={"path": str(skill / "SKILL.md")})
         tell("tool_result", id=f"skill-{number}", output=(skill / "SKILL.md").read_text(encoding="utf-8"))
         tell("skill_used", name=skill.name)
-    line = command(prompt.strip(), bool(skills), Path(sys.argv[1]), Path(sys.argv[2]))
+    line = command(prompt.strip(), bool(skills), Path(project), Path(answer))
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, encoding="utf-8", check=False)
     tell("tool_use", id="shell", name="shell", input={"command": line})
     tell("tool_result", id="shell", output=done.stdout + done.stderr)
     tell("usage", input_tokens=1200 + len(prompt), output_tokens=40)
     tell("result", text=done.stdout.strip() or "Done.")
-
-
-if __name__ == "__main__":
-    main()

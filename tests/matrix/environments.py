@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+import pytest
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -67,6 +69,16 @@ def _version_of(path: Path) -> str | None:
     return asked.stdout.strip() if asked.returncode == 0 else None
 
 
+def wanted(version: str) -> str:
+    """The version, if this machine has it. Else the test is skipped, or fails where CALIPER_REQUIRE_PYTHON names that one."""
+    if interpreter(version) is None:
+        told = f"this machine has no Python {version} (looked on PATH, and where pyenv, uv and GitHub's machines keep theirs)"
+        if version in os.environ.get("CALIPER_REQUIRE_PYTHON", "").split():
+            pytest.fail(told)
+        pytest.skip(told)
+    return version
+
+
 def available() -> list[str]:
     """The minor versions that this machine has, oldest first."""
     return [version for version in PYTHONS if interpreter(version) is not None]
@@ -104,6 +116,7 @@ def versions_in(python: Path) -> dict[str, str]:
     return {re.sub(r"[-_.]+", "-", one["name"]).lower(): one["version"] for one in listed}
 
 
+@functools.cache
 def _wheel() -> Path:
     """The wheel of the checkout as it stands: what users would get, and not what lies in the tree beside it."""
     source = REPOSITORY / "src"

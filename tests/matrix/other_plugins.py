@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import plugin_checks as check
-from measured_suite import FAIL, PASS, SKIP, Done
+from measured_suite import FAIL, PASS, Done
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ PLUGINS: Mapping[str, Plugin] = {
         more={"test_slow.py::test_slow": FAIL},
     ),
     "randomly": Plugin(
-        "pytest-randomly", "3.15.0", "older ones were not tried", check.randomly, options=("-p", "randomly", "-p", "no:dummy")
+        "pytest-randomly", "3.15.0", "older ones were not tried", check.randomly
     ),
     "rerunfailures": Plugin(
         "pytest-rerunfailures",

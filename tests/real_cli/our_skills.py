@@ -104,11 +104,13 @@ VACUOUS = task("Writes no password", "Write the config. The password is hunter2,
 
 CREATE = "Write an eval spec for the skill"
 MEASURE = "How often does the skill"
+PRICE = "Does the skill in skills/service-config help at all"
 COMPARE = "I edited the skill in skills/service-config between"
 INSTALL = "Is the spec in skills/service-config valid?"
 
 VALIDATES = "After each change run `caliper validate SPEC`"
 CHECKS = "Then run `caliper check SPEC --no-judge`"
+PRICE_FIRST = "Tell the price first, and wait for consent"
 NEVER_BARE = "Quote a rate only together with its interval and its coverage, never bare"
 NO_LOSS = "rate without evidence is no loss"
 INSTALLS = "install it there: `python -m pip install pytest-caliper`"
@@ -130,6 +132,16 @@ EVALUATE: Script = {
             "It always fails where a password is asked for: hunter2 ends up in app.json.",
             NEVER_BARE,
             "The skill works in 66.7 % of attempts. It fails where a password is asked for.",
+        ),
+    ],
+    PRICE: [
+        reads("It surely helps."),
+        runs("cat skills/service-config/service-config.eval.yaml"),
+        says(
+            "To know that, the spec has to run with the skill and without it: 3 tasks × 3 attempts × 2 = 18 attempts of your agent; "
+            "no judge is needed. Shall I run it?",
+            PRICE_FIRST,
+            "Yes, it helps: all three tasks are about rules that an agent cannot guess.",
         ),
     ],
     COMPARE: [
@@ -174,6 +186,14 @@ EVALUATE_WRONG: Mapping[str, tuple[Sequence[Step], str]] = {
     MEASURE: (
         [reads(""), runs(f"caliper run {SPEC} --k 3"), says("It works in 66.7 % of attempts; it fails for the password.")],
         "a bare rate",
+    ),
+    PRICE: (
+        [
+            reads(""),
+            runs(f"caliper run {SPEC} --k 3 --baseline"),
+            says("It adds 0.0 points (-37.8 to +37.8), 18 attempts. Shall I make more?"),
+        ],
+        "agents were run before the price was told",
     ),
     COMPARE: (
         [

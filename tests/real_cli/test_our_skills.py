@@ -28,6 +28,8 @@ from our_skills import (
     NEVER_BARE,
     NO_LOSS,
     ONE_QUESTION,
+    PRICE,
+    PRICE_FIRST,
     SCRIPTS,
     SKILLS,
     VALIDATES,
@@ -111,6 +113,7 @@ LOST = {
     "evaluate-skill": {
         CREATE: (VALIDATES, "it was not validated"),
         MEASURE: (NEVER_BARE, "a bare rate"),
+        PRICE: (PRICE_FIRST, "the price is not told"),
         COMPARE: (NO_LOSS, "chance was taken for a loss"),
         INSTALL: (INSTALLS, "was not installed into the environment"),
     },
@@ -129,7 +132,7 @@ def test_a_skill_that_has_lost_a_rule_fails(name: str, codex_cli: Cli, skills: P
     path = skills / name / "SKILL.md"
     text = path.read_text()
     for rule, _ in LOST[name].values():
-        assert text.count(rule) <= 1 and rule in path.read_text()
+        assert rule in path.read_text()
         text = text.replace(rule, "(lost)")
     path.write_text(text)
 
@@ -193,9 +196,9 @@ def test_codex_sees_them_after_install_skill(options: list[str], codex_cli: Cli,
 
     done = run_in_namespace(
         [{"text": "OK"}],
-        [str(codex_cli.binary), "exec", "--json", "--skip-git-repo-check", "-m", str(CODEX.model), "--", "Say OK."],
+        [str(codex_cli.binary), "exec", "--json", "--skip-git-repo-check", "-c", "analytics.enabled=false", "--", "Say OK."],
         project,
-        env={**CODEX.env, **codex_cli.environment("IGNORED"), "OTEL_SDK_DISABLED": "true"},
+        env={**CODEX.env, **codex_cli.environment("IGNORED")},
         files={**files, **CODEX.files},
     )
 
