@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all lint record-demo record-skills images docs clean
+.PHONY: demo test test-all lint record-demo record-starter-pack record-skills images docs clean
 
 demo: $(STAMP)  ## the main job on recorded attempts: no agent, no key, no network
 	@$(BIN)/python -m pytest -p no:cacheprovider -c examples/quickstart/pytest.ini examples/quickstart/changelog.eval.yaml \
@@ -26,6 +26,9 @@ lint: $(STAMP)
 
 record-demo: $(STAMP)  ## record the quick start's cassettes anew (needs node; stays on loopback)
 	$(BIN)/python examples/quickstart/record.py
+
+record-starter-pack: $(STAMP)  ## record the cassettes of examples/starter-pack anew (needs node, git and curl; stays on loopback)
+	$(BIN)/python examples/starter-pack/record.py
 
 record-skills: $(STAMP)  ## record the cassettes of our agent skills anew, after every change of a SKILL.md or its spec (the same)
 	$(BIN)/python tests/real_cli/our_skills.py

@@ -133,7 +133,7 @@ BEHAVIOURS = {
                 shell(ASK, "I'll ask it."),
                 shell(ASK, "No answer; once more."),
                 shell(ASK),
-                say("It is down: three times nothing answered at http://127.0.0.1:9/health. The last error: connection refused."),
+                say("It is down: three times nothing answered at http://127.0.0.1:9/health. The last error: could not connect."),
             ),
         ),
         Behaviour(

@@ -155,13 +155,14 @@ class BarItem(pytest.Item):
     task: Task
     plan: SpecPlan
     fixturenames: list[str]
-    """None; other people's hooks look at it."""
+    funcargs: dict[str, object]
+    """None of either; other people's hooks look at them (pytest-benchmark 5.0 ends the session where there is no `funcargs`)."""
 
     @classmethod
     def from_parent(cls, parent: TaskNode) -> BarItem:  # type: ignore[override]
         self: BarItem = super().from_parent(parent, name="bar")
         self.task, self.plan = parent.task, parent.plan
-        self.fixturenames = []
+        self.fixturenames, self.funcargs = [], {}
         return self
 
     def reportinfo(self) -> tuple[Path, int, str]:

@@ -16,6 +16,7 @@ from pytest_caliper.cli.own_skills import NAMES
 from pytest_caliper.spec.loading import load_spec
 
 SKILLS = Path(__file__).resolve().parents[2] / "skills"
+NETNS = SKILLS.parent / "tests" / "real_cli" / "netns.py"
 PRIVATE = ("dummy-key", "/tmp/caliper", "-tmp-", "/root", "/home/", "/Users/", "127.0.0.1", "localhost")
 every_skill = pytest.mark.parametrize("name", NAMES)
 
@@ -29,19 +30,27 @@ def skills(tmp_path: Path) -> Path:
     return Path(shutil.copytree(SKILLS, tmp_path / "skills"))
 
 
+def no_network() -> list[str]:
+    """What to put before a command; nothing where there are no network namespaces."""
+    prefix = [sys.executable, str(NETNS), "--"]
+    usable = sys.platform == "linux" and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+    return prefix if usable else []
+
+
 def replay(name: str, skills: Path, *options: str) -> tuple[subprocess.CompletedProcess[str], Any]:
-    """-> (pytest, its run file or None). No agent CLI can be found, and `caliper` is on PATH, for the specs' `setup:`."""
-    tools, results = skills.parent / "tools", skills.parent / "results"
-    tools.mkdir(exist_ok=True)
+    """-> (pytest, its run file or None). There is neither agent CLI nor network, and `caliper` is on PATH, for the specs' `setup:`."""
+    tools, home, results = (skills.parent / place for place in ("tools", "home", "results"))
+    tools.mkdir()
+    home.mkdir()
     code = "from pytest_caliper.cli import main; raise SystemExit(main())"
     (tools / "caliper").write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n')
     (tools / "caliper").chmod(0o755)
     (skills / "pytest.ini").write_text("[pytest]\n")
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "CLAUDE", "ANTHROPIC"))}
-    env |= {"PATH": f"{tools}:{os.environ['PATH']}", "CLAUDE_CLI_PATH": "/no/agent/here"}
+    env |= {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(home), "CLAUDE_CLI_PATH": "/no/agent/here"}
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", str(skills / "pytest.ini")),
+            *(*no_network(), sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", str(skills / "pytest.ini")),
             *(str(skills / name / f"{name}.eval.yaml"), "--caliper-k=1", "--caliper-replay", f"--caliper-results={results}"),
             *options,
         ],
@@ -52,6 +61,7 @@ def replay(name: str, skills: Path, *options: str) -> tuple[subprocess.Completed
         timeout=300,
         check=False,
     )
+    assert list(home.iterdir()) == []
     saved = list(results.rglob("*.json"))
     return done, json.loads(saved[0].read_text()) if saved else None
 
@@ -72,16 +82,11 @@ def test_its_recordings_pass(name: str, skills: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "task", "recorded", "instead", "said"),
     [
-        ("evaluate-skill", "Quotes", "35.4 to 87.9 %", "a good interval", "a bare rate"),
-        ("evaluate-skill", "Takes", "There is no evidence of a difference", "It is worse", "chance was taken for a loss"),
-        (
-            "grill-skill",
-            "Asks",
-            "What does a user say, word for word",
-            "When? Where? What does a user say",
-            "one question",
-        ),
-        ("grill-skill", "Measures", "so no evidence of a difference", "so it is useless", "the skill adds nothing"),
+        ("evaluate-skill", "Quotes the rate", "35.4 to 87.9 %", "a good interval", "a bare rate"),
+        ("evaluate-skill", "Tells the price", " = 18 attempts", "", "the price is not told"),
+        ("grill-skill", "Writes three", "- name: Keeps", "- nom: Keeps", "unknown key"),
+        ("grill-skill", "Goes on", "- name: Writes the port", "- name: Writes a port", "what was there was rewritten"),
+        ("grill-skill", "Asks before", "What does a user say, word", "When? Where? What does a user say, word", "one question"),
     ],
 )
 def test_another_answer_in_a_recording_fails(name: str, task: str, recorded: str, instead: str, said: str, skills: Path) -> None:
@@ -91,7 +96,7 @@ def test_another_answer_in_a_recording_fails(name: str, task: str, recorded: str
     assert recorded in text
     path.write_text(text.replace(recorded, instead))
 
-    done, run = replay(name, skills, "-k", task)
+    done, run = replay(name, skills, "-k", " and ".join(task.split()))
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert outcomes(run) == {"task_fail"}

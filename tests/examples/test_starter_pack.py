@@ -167,8 +167,9 @@ def test_the_edit_that_breaks_the_skill_is_a_regression(pack, tmp_path):
     assert "5/5" in before.stdout
     assert after.returncode == pytest.ExitCode.TESTS_FAILED
     assert "the bar of 80% is missed: 0/5 passed" in after.stdout
-    (told,) = [line for line in after.stdout.splitlines() if line.startswith("caliper:") and "worse" in line]
-    assert "100.0% -> 0.0%" in told or "-100" in told
+    (told,) = [line for line in after.stdout.splitlines() if line.startswith("caliper:") and ": worse than " in line]
+    assert "Δ -100.0 pts" in told
+    assert "the skill differs: commit-message (SKILL.md changed)" in told
 
 
 def test_no_warning_and_checks_that_hold(pack):

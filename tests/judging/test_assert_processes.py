@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +18,9 @@ from judging_bench import AssertBench, make_workspace
 
 from pytest_caliper.contracts import Cancelled
 from pytest_caliper.judging import assert_helper
-from pytest_caliper.judging.assert_client import AssertOutcome
+from pytest_caliper.judging.assert_client import AssertOutcome, AssertRunner
 from pytest_caliper.judging.assertion import compile_assertion
-from pytest_caliper.process import TAG_VARIABLE
+from pytest_caliper.process import TAG_VARIABLE, Processes
 
 LIMIT_S = 30.0
 """A generous bound for things that take milliseconds."""
@@ -247,3 +248,23 @@ def test_an_assert_that_has_begun_is_never_run_again(
     with pytest.raises(OSError, match="too late"):
         own_bench.run(f"with open({str(count)!r}, 'a') as f: f.write('x\\n')")
     assert count.read_text() == "x\n"
+
+
+def test_the_helper_is_not_measured_for_coverage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest-cov before 7 has every Python that it reaches write a data file, which nobody would collect."""
+    monkeypatch.setenv("COV_CORE_DATAFILE", str(tmp_path / ".coverage"))
+    monkeypatch.setenv("COVERAGE_PROCESS_START", str(tmp_path / "coveragerc"))
+    started: list[dict[str, str]] = []
+
+    def start(env: dict[str, str], cwd: Path) -> assert_helper.Helper:
+        started.append(env)
+        raise OSError("no helper: the assert runs without one")
+
+    monkeypatch.setattr(assert_helper.Helper, "start", start)
+    with Processes(f"test-{uuid.uuid4().hex}") as processes:
+        runner = AssertRunner(processes, os.environ)
+        assert AssertBench(dir=tmp_path, processes=processes, runner=runner).run("assert True").passed
+        runner.close()
+    assert started
+    assert all("PATH" in env for env in started)
+    assert not [name for env in started for name in env if name.startswith("COV")]

@@ -9,7 +9,7 @@ import environments
 import pytest
 from environments import Box
 from measured_suite import Done, run_suite, write_suite
-from other_plugins import Plugin
+from other_plugins import PLUGINS, Plugin
 
 Session = Callable[..., Done]
 
@@ -20,7 +20,8 @@ def session(tmp_path: Path) -> Session:
 
     def run(box: Box, plugins: Mapping[str, Plugin], *arguments: str) -> Done:
         python = environments.python_of(box)
-        files, env, ini, options = {}, {}, [], []
+        files, env, options = {}, {}, []
+        ini = [line for plugin in PLUGINS.values() if box.has(plugin.project) for line in plugin.always]
         for plugin in plugins.values():
             files.update(plugin.files)
             env.update(plugin.env)

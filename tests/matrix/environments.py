@@ -40,6 +40,10 @@ class Box:
     requirements: tuple[str, ...]
     lowest: bool = False
 
+    def has(self, project: str) -> bool:
+        """Whether the box asks for that plugin."""
+        return any(re.split(r"[=<>]", requirement)[0] == project for requirement in self.requirements)
+
     @property
     def key(self) -> str:
         """Of the cache. Newest is asked for anew every day."""

@@ -33,6 +33,8 @@ MAX_OUTPUT = 2_000
 _GRACE_S = 10.0
 """After its deadline the process monitor has killed an assert within 2 s."""
 
+_MEASURES_COVERAGE = ("COV_CORE_", "COVERAGE_PROCESS_")
+"""Variables by which pytest-cov (before 7) and coverage measure child processes: the helper would leave a data file behind."""
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 """Where an object lies in memory, as Python shows it."""
@@ -55,7 +57,7 @@ class AssertRunner:
     def __init__(self, processes: Processes, env: Mapping[str, str]) -> None:
         """`env` is the helper's environment. The module search path of all asserts is this process's own, as it is now."""
         self._processes = processes
-        self._env = dict(env)
+        self._env = {name: value for name, value in env.items() if not name.startswith(_MEASURES_COVERAGE)}
         # Read here, in the main thread: a test that changes directory must not change what another task's assert imports.
         self._cwd = Path.cwd()
         self._path = tuple(os.path.join(self._cwd, entry) for entry in sys.path)  # noqa: PTH118  "" is a valid entry

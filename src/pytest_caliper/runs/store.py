@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pytest_caliper.runs import document, jsontext
-from pytest_caliper.runs.files import written_whole
+from pytest_caliper.runs.files import remove_abandoned, written_whole
 from pytest_caliper.runs.names import run_file_name
 from pytest_caliper.runs.place import PARTIAL, prepare
 from pytest_caliper.runs.records import AttemptRecord, Run, RunMeta, TaskResult
@@ -36,6 +36,8 @@ def save_run(run: Run, directory: Path, *, replaces: bool = False, full: Full = 
     """
     place = place_of(run.meta, directory)
     prepare(place)
+    for written_to in (directory, directory / PARTIAL):
+        remove_abandoned(written_to)
     name = Path(run_file_name(run.meta.timestamp, run.meta.id))
     earlier = directory / PARTIAL / name.name
     if replaces and earlier == place / name.name:
