@@ -21,13 +21,15 @@ def session(tmp_path: Path) -> Session:
     def run(box: Box, plugins: Mapping[str, Plugin], *arguments: str) -> Done:
         python = environments.python_of(box)
         files, env, options = {}, {}, []
-        ini = [line for plugin in PLUGINS.values() if box.has(plugin.project) for line in plugin.always]
+        present = [plugin for plugin in PLUGINS.values() if box.has(plugin.project)]
+        ini = [line for plugin in present for line in plugin.always]
+        filters = [line for plugin in present for line in plugin.filters]
         for plugin in plugins.values():
             files.update(plugin.files)
             env.update(plugin.env)
             ini += plugin.ini
             options += plugin.options
-        path = write_suite(tmp_path.resolve() / f"suite-{len(list(tmp_path.iterdir()))}", files, ini)
+        path = write_suite(tmp_path.resolve() / f"suite-{len(list(tmp_path.iterdir()))}", files, ini, filters)
         return run_suite(python, path, *options, *arguments, env=env)
 
     return run

@@ -65,7 +65,9 @@ caliper_model = shell-agent
 caliper_judge_model = shell-agent
 caliper_results = results
 caliper_workers = 2
-filterwarnings = error
+filterwarnings =
+    error
+{filters}
 {more}
 """
 
@@ -217,9 +219,10 @@ class Done:
         return f"{self.stdout}\n{self.stderr}"
 
 
-def write_suite(path: Path, files: Mapping[str, str] = {}, ini: Iterable[str] = ()) -> Path:
-    """The suite below `path`, which it makes, with more files and lines of the ini file; returns `path`."""
-    everything = {**FILES, "pytest.ini": INI.format(more="\n".join(ini)), **files}
+def write_suite(path: Path, files: Mapping[str, str] = {}, ini: Iterable[str] = (), filters: Iterable[str] = ()) -> Path:
+    """The suite below `path`, which it makes, with more files, lines of the ini file, and warnings that are let pass."""
+    settings = INI.format(more="\n".join(ini), filters="\n".join(f"    {one}" for one in filters))
+    everything = {**FILES, "pytest.ini": settings, **files}
     for name, text in everything.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(text)
