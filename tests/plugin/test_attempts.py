@@ -58,7 +58,7 @@ def mixed(project) -> None:
 @pytest.mark.parametrize("extra", [["--caliper-workers=1"], ["--caliper-workers=4"], ["-n2"]], ids=["1", "4", "n2"])
 def test_outcomes_are_told_in_pytests_words_and_saved(project, extra):
     mixed(project)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", *extra)
+    result = project.session("demo.eval.yaml", "--caliper-k=2", *extra)
     result.assert_outcomes(passed=2, failed=6, skipped=4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     (run,) = read_runs(project.path / "results")
@@ -87,7 +87,7 @@ def comparable(run: dict) -> dict:
 def test_the_run_file_is_the_same_however_many_run_at_once(project):
     mixed(project)
     for n, extra in enumerate((["--caliper-workers=1"], ["--caliper-workers=4"], ["-n2"])):
-        project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-baseline", f"--caliper-results=r{n}", *extra)
+        project.session("demo.eval.yaml", "--caliper-k=2", "--caliper-baseline", f"--caliper-results=r{n}", *extra)
     one, four, xdist = (comparable(read_runs(project.path / f"r{n}")[0]) for n in range(3))
     assert one == four
     assert one == xdist
@@ -95,7 +95,7 @@ def test_the_run_file_is_the_same_however_many_run_at_once(project):
 
 def test_a_failure_shows_values_on_the_specs_own_line(project):
     mixed(project)
-    result = project.runpytest_subprocess("demo.eval.yaml::Fails by its assert::attempt-1")
+    result = project.session("demo.eval.yaml::Fails by its assert::attempt-1")
     result.stdout.fnmatch_lines(
         ["demo.eval.yaml:12: assert 3000 == 8080", "*demo.eval.yaml:16: AssertionError: assert 3000 == 8080"]
     )
@@ -112,7 +112,7 @@ def test_the_skill_is_installed_in_its_arm_only(project):
             assert: assert attempt.answer == "yes"
         """
     )
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=3", "--caliper-baseline")
+    result = project.session("demo.eval.yaml", "--caliper-k=3", "--caliper-baseline")
     result.assert_outcomes(passed=3, xfailed=3)
     (run,) = read_runs(project.path / "results")
     assert outcomes(run) == {"Sees the skill": ["pass"] * 3}
@@ -125,7 +125,7 @@ def test_the_skill_is_installed_in_its_arm_only(project):
 def test_a_baseline_success_is_xpassed_and_never_strict(project):
     project.makefile(".ini", pytest="[pytest]\ncaliper_model = shell-agent\nxfail_strict = true\n")
     project.spec("tasks:\n  - {name: Easy, prompt: echo yes, assert: assert attempt.answer == 'yes'}\n")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--caliper-baseline")
+    result = project.session("demo.eval.yaml", "--caliper-k=1", "--caliper-baseline")
     result.assert_outcomes(passed=1, xpassed=1)
     assert result.ret == 0
 
@@ -143,7 +143,7 @@ def test_setup_and_cleanup_surround_the_attempt(project):
               assert open("where").read().strip() == {str(project.path)!r}
         """
     )
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1")
+    result = project.session("demo.eval.yaml", "--caliper-k=1")
     result.assert_outcomes(passed=1)
     assert (project.path / "cleaned").read_text() == "input\n"
     (run,) = read_runs(project.path / "results")
@@ -152,7 +152,7 @@ def test_setup_and_cleanup_surround_the_attempt(project):
 
 def test_a_failing_setup_is_infra_error_and_costs_no_agent(project):
     project.spec("tasks:\n  - {name: Broken, setup: 'echo no disk >&2; exit 9', prompt: touch ran, expect: x}\n")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1")
+    result = project.session("demo.eval.yaml", "--caliper-k=1")
     result.assert_outcomes(skipped=1)
     assert result.ret == 1
     (run,) = read_runs(project.path / "results")
@@ -177,7 +177,7 @@ def test_what_setup_started_lives_as_long_as_the_attempt(project):
               os.kill(int(attempt.answer), 0)
         """
     )
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1")
+    result = project.session("demo.eval.yaml", "--caliper-k=1")
     result.assert_outcomes(passed=1)
     (run,) = read_runs(project.path / "results")
     pid = int(run["task_results"][0]["attempts"][0]["output"])
@@ -186,7 +186,7 @@ def test_what_setup_started_lives_as_long_as_the_attempt(project):
 
 def test_a_time_out_is_unusable_and_leaves_nothing(project):
     project.spec("tasks:\n  - {name: Hangs, prompt: 'echo $$ > pid; echo half; sleep 100', expect: x}\n")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--caliper-timeout=0.5")
+    result = project.session("demo.eval.yaml", "--caliper-k=1", "--caliper-timeout=0.5")
     result.assert_outcomes(skipped=1)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*Hangs: no attempt was usable*"])
@@ -197,7 +197,7 @@ def test_a_time_out_is_unusable_and_leaves_nothing(project):
 def test_secrets_and_private_paths_never_reach_the_run_file(project, monkeypatch):
     monkeypatch.setenv("MY_API_KEY", "hunter2-hunter2-hunter2")
     project.spec('tasks:\n  - {name: Leaks, prompt: "echo hunter2-hunter2-hunter2; pwd; echo $HOME", expect: SAY-NO}\n')
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "-v")
+    result = project.session("demo.eval.yaml", "--caliper-k=1", "-v")
     text = next((project.path / "results").rglob("*.json")).read_text()
     assert "hunter2" not in text + result.stdout.str()
     assert "[redacted:MY_API_KEY]" in text
@@ -210,7 +210,7 @@ def test_hostile_answers_are_shown_inert(project):
     project.spec(
         "tasks:\n  - {name: Hostile, prompt: \"printf '\\\\033[31mred\\\\342\\\\200\\\\256 [bold]x'\", expect: SAY-NO}\n"
     )
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--color=no")
+    result = project.session("demo.eval.yaml", "--caliper-k=1", "--color=no")
     assert "\x1b" not in result.stdout.str()
     assert "\u202e" not in result.stdout.str()
     assert "[bold]x" in result.stdout.str()
@@ -219,17 +219,17 @@ def test_hostile_answers_are_shown_inert(project):
 def test_output_saves_a_copy_and_needs_one_spec(project):
     project.spec("tasks:\n  - {name: A, prompt: echo a, expect: x}\n")
     project.spec("tasks:\n  - {name: B, prompt: echo b, expect: x}\n", name="other")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--caliper-output=deep/copy.json")
+    result = project.session("demo.eval.yaml", "--caliper-k=1", "--caliper-output=deep/copy.json")
     assert result.ret == 0
     assert json.loads((project.path / "deep" / "copy.json").read_text())["run"]["k"] == 1
-    result = project.runpytest_subprocess("demo.eval.yaml", "other.eval.yaml", "--caliper-output=copy.json")
+    result = project.session("demo.eval.yaml", "other.eval.yaml", "--caliper-output=copy.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --caliper-output names one file*"])
 
 
 def test_an_assert_only_run_has_no_judge_model(project):
     project.spec("tasks:\n  - {name: A, prompt: echo a, assert: assert attempt.answer == 'a'}\n")
-    project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1")
+    project.session("demo.eval.yaml", "--caliper-k=1")
     (run,) = read_runs(project.path / "results")
     assert run["run"]["judge_model"] is None
     assert run["run"]["judge_backend"] is None

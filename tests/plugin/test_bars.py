@@ -42,7 +42,7 @@ def reports(result, when: str = "::") -> list[str]:
 @MODES
 def test_the_bar_decides_and_failing_attempts_are_tolerated(project, extra):
     project.spec(THREE)
-    result = project.runpytest_subprocess("demo.eval.yaml", "-rx", "-v", *extra)
+    result = project.session("demo.eval.yaml", "-rx", "-v", *extra)
     result.assert_outcomes(passed=8, xfailed=3, failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
@@ -68,7 +68,7 @@ def test_the_bar_decides_and_failing_attempts_are_tolerated(project, extra):
 @MODES
 def test_met_bars_are_green_whatever_single_attempts_do(project, extra):
     project.spec(THREE)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-bar=1/3", "-q", *extra)
+    result = project.session("demo.eval.yaml", "--caliper-bar=1/3", "-q", *extra)
     result.assert_outcomes(passed=9, xfailed=3)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["demo.eval.yaml: 66.7% * 6/9 usable 9/9; bars 3/3 met"])
@@ -156,7 +156,7 @@ def test_wrong_bars_are_usage_errors(project, options, words):
 @MODES
 def test_three_of_three_do_not_clear_a_lower_bound(project, extra):
     project.spec("bar: 0.8\ntasks:\n" + task("A", "echo yes"))
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-bar-policy=lower", *extra)
+    result = project.session("demo.eval.yaml", "--caliper-bar-policy=lower", *extra)
     result.assert_outcomes(passed=3, failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
@@ -188,7 +188,7 @@ def test_no_number_of_attempts_clears_a_lower_bound_of_one(project):
 @MODES
 def test_a_bar_without_a_usable_attempt_fails(project, extra):
     project.spec("bar: 0.1\ntasks:\n" + task("A", "echo '!error rate limited'"))
-    result = project.runpytest_subprocess("demo.eval.yaml", *extra)
+    result = project.session("demo.eval.yaml", *extra)
     result.assert_outcomes(skipped=3, failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["demo.eval.yaml:5: the bar of 10% is not met: no attempt was usable"])
@@ -198,7 +198,7 @@ def test_a_bar_without_a_usable_attempt_fails(project, extra):
 def test_too_few_usable_attempts_do_not_meet_a_bar(project, extra):
     prompt = "'test $ATTEMPT = 1 && echo yes || echo \"!error rate limited\"'"
     project.spec("bar: 0.8\ntasks:\n" + task("A", prompt))
-    result = project.runpytest_subprocess("demo.eval.yaml", *extra)
+    result = project.session("demo.eval.yaml", *extra)
     result.assert_outcomes(passed=1, skipped=2, failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -208,7 +208,7 @@ def test_too_few_usable_attempts_do_not_meet_a_bar(project, extra):
             "caliper: demo.eval.yaml: A: coverage 1/3 is below 50%*",
         ]
     )
-    again = project.runpytest_subprocess("demo.eval.yaml", "--caliper-min-coverage=1/3", *extra)
+    again = project.session("demo.eval.yaml", "--caliper-min-coverage=1/3", *extra)
     again.assert_outcomes(passed=2, skipped=2)
     assert again.ret == 0
 
@@ -227,7 +227,7 @@ def test_a_bar_that_is_not_selected_tolerates_nothing(project):
 def test_a_bar_judges_the_attempts_that_were_selected_with_it(project, extra):
     project.spec(THREE)
     ids = [f"demo.eval.yaml::Mostly::{name}" for name in ("attempt-1", "attempt-2", "bar")]
-    result = project.runpytest_subprocess(*ids, *extra)
+    result = project.session(*ids, *extra)
     result.assert_outcomes(passed=1, xfailed=1, failed=1)
     result.stdout.fnmatch_lines(["  Partial:  2 of 3 attempts of this task were selected"])
 
@@ -235,7 +235,7 @@ def test_a_bar_judges_the_attempts_that_were_selected_with_it(project, extra):
 @MODES
 def test_a_bar_alone_has_nothing_to_judge_and_is_not_green(project, extra):
     project.spec(THREE)
-    result = project.runpytest_subprocess("demo.eval.yaml::Mostly::bar", *extra)
+    result = project.session("demo.eval.yaml::Mostly::bar", *extra)
     result.assert_outcomes(failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     remedy = "no attempt was selected with the bar; select the whole task: demo.eval.yaml::Mostly"
@@ -247,7 +247,7 @@ def test_a_bar_alone_has_nothing_to_judge_and_is_not_green(project, extra):
 def test_a_bar_without_its_attempts_among_other_tests_is_skipped(project, extra):
     project.spec(THREE)
     ids = ["demo.eval.yaml::Mostly::bar", *(f"demo.eval.yaml::Always::{name}" for name in ("attempt-1", "bar"))]
-    result = project.runpytest_subprocess(*ids, "-rs", *extra)
+    result = project.session(*ids, "-rs", *extra)
     result.assert_outcomes(passed=2, skipped=1)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["SKIPPED * demo.eval.yaml:7: no attempt was selected with the bar*"])
@@ -255,12 +255,12 @@ def test_a_bar_without_its_attempts_among_other_tests_is_skipped(project, extra)
 
 def test_a_missed_bar_stays_a_last_failure_until_its_task_runs_again(project):
     ini = project.path / "pytest.ini"
-    ini.write_text(ini.read_text().replace("addopts = -p no:cacheprovider", ""))
+    ini.write_text(ini.read_text().replace("-p no:cacheprovider", ""))
     project.spec(THREE)
     project.makepyfile(test_unit="def test_unit():\n    assert 0\n")
-    project.runpytest_subprocess("--caliper").assert_outcomes(passed=8, xfailed=3, failed=2)
+    project.session("--caliper").assert_outcomes(passed=8, xfailed=3, failed=2)
     for _ in range(2):
-        project.runpytest_subprocess("--caliper", "--lf").assert_outcomes(failed=2)
+        project.session("--caliper", "--lf").assert_outcomes(failed=2)
 
 
 def test_a_class_or_file_selects_the_bar_too(project):
@@ -339,11 +339,11 @@ def test_nobody_is_billed_for_a_bar(project):
 @MODES
 def test_a_tolerated_failure_does_not_stop_the_session_and_a_missed_bar_does(project, extra):
     project.spec("bar: 1/2\ntasks:\n" + task("A", "'test $ATTEMPT = 1 && echo no || echo yes'"))
-    result = project.runpytest_subprocess("demo.eval.yaml", "-x", "--caliper-workers=1", *extra)
+    result = project.session("demo.eval.yaml", "-x", "--caliper-workers=1", *extra)
     result.assert_outcomes(passed=3, xfailed=1)
     assert result.ret == 0
     project.spec("tasks:\n" + task("Later", f"'touch {project.path}/ran; echo yes'"), name="other")
-    late = project.runpytest_subprocess("demo.eval.yaml", "other.eval.yaml", "--caliper-bar=1", "-x", "--caliper-k=1", *extra)
+    late = project.session("demo.eval.yaml", "other.eval.yaml", "--caliper-bar=1", "-x", "--caliper-k=1", *extra)
     assert late.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)  # xdist's own -x ends with 2
     assert late.parseoutcomes()["failed"] == 1
     late.stdout.fnmatch_lines(["*stopping after 1 failures*"])
@@ -354,7 +354,7 @@ def test_attempts_that_were_not_let_begin_count_as_planned(project, extra):
     prompt = "'test $ATTEMPT = 1 && echo yes || echo \"!error rate limited\"'"
     project.spec("bar: 1/2\ntasks:\n" + task("A", prompt))
     options = ["--caliper-k=6", "--caliper-fail-fast=2", "--caliper-workers=1"]
-    result = project.runpytest_subprocess("demo.eval.yaml", *options, *extra)
+    result = project.session("demo.eval.yaml", *options, *extra)
     result.assert_outcomes(passed=1, skipped=5, failed=1)
     result.stdout.fnmatch_lines(["*: the bar of 50% is met by too few attempts: 1/1 passed, *, coverage 1/6 is below 50%"])
 
@@ -382,10 +382,10 @@ def test_a_resumed_run_is_judged_whole(project, extra):
     conftest = project.path / "conftest.py"
     conftest.write_text(conftest.read_text() + STOP)
     (project.path / "stop").touch()
-    stopped = project.runpytest_subprocess("demo.eval.yaml", "--caliper-workers=1")
+    stopped = project.session("demo.eval.yaml", "--caliper-workers=1")
     assert stopped.ret == pytest.ExitCode.INTERRUPTED
     (project.path / "stop").unlink()
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-resume", "-v", *extra)
+    result = project.session("demo.eval.yaml", "--caliper-resume", "-v", *extra)
     result.assert_outcomes(passed=3, xfailed=1)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*A::bar PASSED*"])
@@ -396,7 +396,7 @@ def test_a_shard_judges_its_own_tasks(project, extra):
     project.spec(THREE)
     seen: list[str] = []
     for shard in ("1/2", "2/2"):
-        result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-shard", shard, "-v", "--caliper-bar=1/3", *extra)
+        result = project.session("demo.eval.yaml", "--caliper-shard", shard, "-v", "--caliper-bar=1/3", *extra)
         assert result.ret == 0
         result.stdout.no_fnmatch_line("*no attempt was selected*")
         seen += [
@@ -411,7 +411,7 @@ def test_a_shard_judges_its_own_tasks(project, extra):
 @pytest.mark.parametrize("dist", ["load", "loadscope", "loadfile", "loadgroup", "worksteal"])
 def test_bars_are_judged_once_however_xdist_distributes(project, dist):
     project.spec(THREE)
-    result = project.runpytest_subprocess("demo.eval.yaml", "-n2", f"--dist={dist}", "-v", "--caliper-k=2", "--caliper-bar=1/2")
+    result = project.session("demo.eval.yaml", "-n2", f"--dist={dist}", "-v", "--caliper-k=2", "--caliper-bar=1/2")
     result.assert_outcomes(passed=7, xfailed=2)
     assert result.ret == 0
     for name in ("Always", "Mostly", "Rarely"):
@@ -429,14 +429,14 @@ def test_class_fixtures_around_bars_are_torn_down_in_workers(project):
         conftest.read_text()
         + "\nimport pytest\n@pytest.fixture(scope='class', autouse=True)\ndef per_task(request):\n    yield\n    print(request.node)\n"
     )
-    result = project.runpytest_subprocess("demo.eval.yaml", "-n2", "--dist=loadscope", "--caliper-bar=1/3")
+    result = project.session("demo.eval.yaml", "-n2", "--dist=loadscope", "--caliper-bar=1/3")
     result.assert_outcomes(passed=9, xfailed=3)
 
 
 @MODES
 def test_junit_has_a_case_for_each_bar(project, extra):
     project.spec(THREE)
-    project.runpytest_subprocess("demo.eval.yaml", "--junitxml=junit.xml", *extra)
+    project.session("demo.eval.yaml", "--junitxml=junit.xml", *extra)
     root = ET.parse(project.path / "junit.xml").getroot()
     cases = {case.get("classname").rpartition(".")[2]: case for case in root.iter("testcase") if case.get("name") == "bar"}
     assert set(cases) == {"Always", "Mostly", "Rarely"}
@@ -449,7 +449,7 @@ def test_junit_has_a_case_for_each_bar(project, extra):
 
 def test_hostile_names_stay_harmless(project):
     project.spec('bar: 1\ntasks:\n  - {name: "A\\u001b[31m\\u2028B", prompt: echo no, assert: assert 0}\n')
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "-v", "-x")
+    result = project.session("demo.eval.yaml", "--caliper-k=1", "-v", "-x")
     text = result.stdout.str()
     assert "\x1b" not in text
     assert "\u2028" not in text
@@ -489,7 +489,7 @@ def test_bars_of_a_resumed_run_decide_though_only_what_is_missing_is_selected(pr
     session.kill()
     session.wait()
     gate.touch()
-    result = project.runpytest_subprocess("demo.eval.yaml::B", "--caliper-resume", *options, *way)
+    result = project.session("demo.eval.yaml::B", "--caliper-resume", *options, *way)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["FAILED demo.eval.yaml::A::bar*"])
     assert result.parseoutcomes() == {"passed": 7, "failed": 1}
@@ -506,7 +506,7 @@ def test_a_bar_is_judged_after_its_attempts_whoever_reorders(project, options):
         % (project.path / "now")
     )
     common = ["-o", "addopts=", "demo.eval.yaml"]
-    assert project.runpytest_subprocess(*common).ret == 1
+    assert project.session(*common).ret == 1
     (project.path / "now").touch()
-    result = project.runpytest_subprocess(*common, *options)
+    result = project.session(*common, *options)
     assert result.ret == 0, result.stdout.str()

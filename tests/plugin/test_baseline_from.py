@@ -58,7 +58,7 @@ def runs(project) -> list[Path]:
 
 
 def again(project, *options: str):
-    run = project.runpytest_subprocess if "-n2" in options else project.runpytest
+    run = project.session
     return run("demo.eval.yaml", "--caliper-baseline-from=latest", *options)
 
 
@@ -211,8 +211,8 @@ def test_another_model_behind_the_same_name_is_found_out_afterwards(measured):
 @MODES
 def test_without_an_earlier_baseline_it_runs(project, extra):
     project.spec(SPEC)
-    project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-baseline-from=latest", "--caliper-k=1", *extra)
+    project.session("demo.eval.yaml", "--caliper-k=1")
+    result = project.session("demo.eval.yaml", "--caliper-baseline-from=latest", "--caliper-k=1", *extra)
     result.assert_outcomes(passed=2, xfailed=1, xpassed=1)
     result.stdout.fnmatch_lines(["note: demo.eval.yaml: there is no earlier run with a baseline, so it runs"])
 
@@ -249,7 +249,7 @@ def test_the_run_it_was_taken_from_may_go_meanwhile(measured):
 def test_what_is_no_run_is_a_usage_error_before_anything_is_paid_for(project, extra):
     project.spec(f"tasks:\n  - {{name: A, prompt: touch {project.path}/paid, assert: assert attempt.answer}}\n")
     for named, words in (("missing.json", "there is no such file"), ("pytest.ini", "is not a run file")):
-        result = project.runpytest_subprocess("demo.eval.yaml", f"--caliper-baseline-from={named}", *extra)
+        result = project.session("demo.eval.yaml", f"--caliper-baseline-from={named}", *extra)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         assert any("--caliper-baseline-from" in line and words in line for line in [*result.errlines, *result.outlines])
         assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
@@ -263,7 +263,7 @@ def test_a_file_serves_one_spec_and_no_replay(measured):
         (["demo.eval.yaml", "other.eval.yaml", name], "names one run, but several specs were selected: use latest"),
         (["demo.eval.yaml", "--caliper-baseline-from=latest", "--caliper-replay"], "exclude each other"),
     ):
-        result = measured.runpytest_subprocess(*arguments)
+        result = measured.session(*arguments)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines([f"*--caliper-baseline-from*{words}*"])
 
@@ -276,7 +276,7 @@ def test_without_a_skill_there_is_nothing_to_leave_out(project):
 
 
 def test_listing_and_running_name_the_same_items(measured):
-    listed = measured.runpytest_subprocess("demo.eval.yaml", "--caliper-baseline-from=latest", "--collect-only", "-q")
+    listed = measured.session("demo.eval.yaml", "--caliper-baseline-from=latest", "--collect-only", "-q")
     assert [line.rpartition("::")[2] for line in listed.outlines if "::" in line] == [f"attempt-{n}" for n in (1, 1, 2, 2, 3, 3)]
 
 
@@ -286,10 +286,10 @@ def test_a_resumed_run_keeps_the_baseline_it_took(measured):
     conftest.write_text(
         before + "\ndef pytest_runtest_logreport(report):\n    if report.when == 'call':\n        os.kill(os.getpid(), 2)\n"
     )
-    stopped = measured.runpytest_subprocess("demo.eval.yaml", "--caliper-baseline-from=latest", "--caliper-workers=1")
+    stopped = measured.session("demo.eval.yaml", "--caliper-baseline-from=latest", "--caliper-workers=1")
     assert stopped.ret == pytest.ExitCode.INTERRUPTED
     conftest.write_text(before)
-    refused = measured.runpytest_subprocess("demo.eval.yaml", "--caliper-resume")
+    refused = measured.session("demo.eval.yaml", "--caliper-resume")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     refused.stderr.fnmatch_lines(["*it takes its baseline from *, now it has no baseline*"])
     result = again(measured, "--caliper-resume", "--caliper-output=new.json")

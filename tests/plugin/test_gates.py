@@ -20,7 +20,7 @@ def four(project) -> None:
 
 def run(project, passes: int, *options: str):
     (project.path / "passes").write_text(str(passes))
-    return project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=5", *options)
+    return project.session("demo.eval.yaml", "--caliper-k=5", *options)
 
 
 # -- coverage ---------------------------------------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ def run(project, passes: int, *options: str):
 @MODES
 def test_coverage_below_a_half_fails_without_a_bar(project, extra):
     project.spec("tasks:\n" + task("Lossy", LOSSY) + task("Fine", "echo yes"))
-    result = project.runpytest_subprocess("demo.eval.yaml", *extra)
+    result = project.session("demo.eval.yaml", *extra)
     result.assert_outcomes(passed=4, skipped=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     sentence = "Lossy: coverage 1/3 is below 50% (--caliper-min-coverage): the rate is between 33.3% and 100.0%"
@@ -40,24 +40,24 @@ def test_coverage_below_a_half_fails_without_a_bar(project, extra):
 @pytest.mark.parametrize(("least", "status"), [("0", 0), ("1/3", 0), ("34%", 1), ("1", 1)])
 def test_the_least_coverage_is_compared_exactly(project, least, status):
     project.spec("tasks:\n" + task("Lossy", LOSSY))
-    assert project.runpytest("demo.eval.yaml", f"--caliper-min-coverage={least}").ret == status
+    assert project.session("demo.eval.yaml", f"--caliper-min-coverage={least}").ret == status
 
 
 def test_half_is_enough_for_the_default(project):
     project.spec("tasks:\n" + task("Lossy", LOSSY))
-    assert project.runpytest("demo.eval.yaml", "--caliper-k=2").ret == 0
+    assert project.session("demo.eval.yaml", "--caliper-k=2").ret == 0
 
 
 def test_a_baseline_that_lost_attempts_is_not_gated(project):
     prompt = "'test $ARM = skill -o $ATTEMPT = 1 && echo yes || echo \"!error rate limited\"'"
     project.spec("tasks:\n" + task("A", prompt))
-    result = project.runpytest("demo.eval.yaml", "--caliper-baseline")
+    result = project.session("demo.eval.yaml", "--caliper-baseline")
     assert result.ret == 0
 
 
 def test_nothing_usable_is_told_once(project):
     project.spec("tasks:\n" + task("A", "echo '!error rate limited'"))
-    result = project.runpytest("demo.eval.yaml")
+    result = project.session("demo.eval.yaml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert len([line for line in result.outlines if line.startswith("caliper: demo.eval.yaml:")]) == 1
 
@@ -155,7 +155,7 @@ def test_partial_runs_are_no_latest_run(project):
 @MODES
 def test_what_is_no_run_is_a_usage_error_before_anything_is_paid_for(project, named, words, extra):
     project.spec("tasks:\n" + task("A", f"'touch {project.path}/paid'"))
-    result = project.runpytest_subprocess("demo.eval.yaml", f"--caliper-no-regression={named}", *extra)
+    result = project.session("demo.eval.yaml", f"--caliper-no-regression={named}", *extra)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert any(words.strip("*").split("*")[0] in line for line in [*result.errlines, *result.outlines])
     assert not (project.path / "paid").exists()
@@ -166,7 +166,7 @@ def test_a_named_run_goes_with_one_spec(project):
     four(project)
     run(project, 5, "--caliper-output=good.json")
     project.spec("tasks:\n" + task("A", "echo yes"), name="other")
-    result = project.runpytest("demo.eval.yaml", "other.eval.yaml", "--caliper-no-regression=good.json")
+    result = project.session("demo.eval.yaml", "other.eval.yaml", "--caliper-no-regression=good.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--caliper-no-regression names one run, but several specs were selected: use latest*"])
 
@@ -175,6 +175,6 @@ def test_statuses_of_pytest_keep_their_meaning(project):
     """Gates turn 0 into 1, and nothing else into anything."""
     project.spec("tasks:\n" + task("Lossy", LOSSY))
     project.makepyfile(test_unit="def test_unit():\n    raise KeyboardInterrupt\n")
-    result = project.runpytest_subprocess("--caliper")
+    result = project.session("--caliper")
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    assert project.runpytest("demo.eval.yaml", "-k", "nothing").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert project.session("demo.eval.yaml", "-k", "nothing").ret == pytest.ExitCode.NO_TESTS_COLLECTED

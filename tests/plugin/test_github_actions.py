@@ -44,7 +44,7 @@ def commands(result: pytest.RunResult) -> list[str]:
 )
 def test_one_annotation_per_task_and_nobody_elses(job, options):
     spec = job.spec(TASKS)
-    result = job.runpytest_subprocess(spec.name, "--caliper-k=2", *options)
+    result = job.session(spec.name, "--caliper-k=2", *options)
 
     assert result.ret == 1
     failed, lost = commands(result)
@@ -56,7 +56,7 @@ def test_one_annotation_per_task_and_nobody_elses(job, options):
 
 def test_the_summary_of_the_step_is_written_once(job):
     job.spec(TASKS)
-    job.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "-n2")
+    job.session("demo.eval.yaml", "--caliper-k=2", "-n2")
 
     text = (job.path / "summary.md").read_text()
     assert text.count("<!-- pytest-caliper:demo.eval.yaml -->") == 1
@@ -66,7 +66,7 @@ def test_the_summary_of_the_step_is_written_once(job):
 def test_an_unwritable_summary_is_a_note_and_no_failure(job, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(job.path / "no" / "such" / "file"))
     job.spec("tasks:\n  - {name: Works, prompt: echo fine, expect: It works.}\n")
-    result = job.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1")
+    result = job.session("demo.eval.yaml", "--caliper-k=1")
 
     assert result.ret == 0
     result.stdout.fnmatch_lines(["note: GITHUB_STEP_SUMMARY cannot be written: *such*"])
@@ -75,7 +75,7 @@ def test_an_unwritable_summary_is_a_note_and_no_failure(job, monkeypatch):
 def test_outside_of_a_job_there_is_none_of_it(project, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
     project.spec(TASKS)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1")
+    result = project.session("demo.eval.yaml", "--caliper-k=1")
 
     assert commands(result) == []
     assert not (project.path / "summary.md").exists()
@@ -89,7 +89,7 @@ def test_a_plugin_that_annotates_every_failure_keeps_them(job):
         + "    config.pluginmanager.register(types.ModuleType('x'), 'pytest_github_actions_annotate_failures')\n"
     )
     job.spec(TASKS)
-    result = job.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1")
+    result = job.session("demo.eval.yaml", "--caliper-k=1")
 
     assert [line.split()[0] for line in commands(result)] == ["::warning"]
 
@@ -101,7 +101,7 @@ tasks:
   - {name: Reached, bar: 0.5, prompt: 'echo $ATTEMPT', assert: 'assert attempt.answer == "1"'}
   - {name: Missed, bar: 1, prompt: 'echo $ATTEMPT', assert: 'assert attempt.answer == "1"'}
 """)
-    result = job.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", *options)
+    result = job.session("demo.eval.yaml", "--caliper-k=2", *options)
 
     (line,) = commands(result)
     assert line.startswith(
@@ -135,7 +135,7 @@ def after():
     )
     job.spec(TASKS)
     for options in ((), ("-rA",), ("-n1",)):
-        result = job.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", *options)
+        result = job.session("demo.eval.yaml", "--caliper-k=1", *options)
         result.stdout.fnmatch_lines(["*Captured stdout call*", "*Captured log call*"])
         assert [line.split()[0] for line in commands(result)] == ["::error", "::warning"]
         assert "pwned in the teardown" in result.stdout.str()
@@ -144,7 +144,7 @@ def after():
 def test_problems_and_notes_are_no_commands(job):
     """A task's own words reach the sentences below the summary."""
     job.spec('tasks:\n  - {name: "::error::pwned ##[error]x", prompt: "echo \'!error ::add-mask::a\'", expect: It works.}\n')
-    result = job.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "-v", "-rA")
+    result = job.session("demo.eval.yaml", "--caliper-k=1", "-v", "-rA")
 
     assert [line.split()[0] for line in commands(result)] == ["::warning"]
     assert "nothing was measured" in result.stdout.str()

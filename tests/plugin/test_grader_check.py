@@ -53,7 +53,7 @@ def left_behind(project) -> list[str]:
 @pytest.mark.parametrize("extra", [[], ["-n2"], ["--caliper-workers=1"], ["-p", "no:terminal"]], ids=["ahead", "n2", "1", "mute"])
 def test_right_checks_pass_and_nothing_is_kept(project, extra):
     project.spec(RIGHT)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", *extra)
+    result = project.session("demo.eval.yaml", "--caliper-check", *extra)
     assert result.ret == 0
     if "no:terminal" not in extra:
         result.assert_outcomes(passed=3)
@@ -63,7 +63,7 @@ def test_right_checks_pass_and_nothing_is_kept(project, extra):
 
 def test_each_check_is_a_node_that_says_what_must_be_so(project):
     project.spec(RIGHT)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", "--collect-only", "-q")
+    result = project.session("demo.eval.yaml", "--caliper-check", "--collect-only", "-q")
     assert [line for line in result.outlines if "::" in line] == [
         "demo.eval.yaml::Sets the port::assert-fails",
         "demo.eval.yaml::Greets::judge-says-no",
@@ -73,18 +73,18 @@ def test_each_check_is_a_node_that_says_what_must_be_so(project):
 
 def test_checks_are_selected_as_any_test(project):
     project.spec(RIGHT)
-    result = project.runpytest_subprocess("demo.eval.yaml::Sets the port::solution-passes", "--caliper-check")
+    result = project.session("demo.eval.yaml::Sets the port::solution-passes", "--caliper-check")
     result.assert_outcomes(passed=1)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", "-k", "assert-fails")
+    result = project.session("demo.eval.yaml", "--caliper-check", "-k", "assert-fails")
     result.assert_outcomes(passed=1, deselected=2)
     assert "judge" not in result.stdout.str()
 
 
 def test_the_judge_is_announced_before_it_is_asked(project):
     project.spec(RIGHT)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", "-q", "--caliper-judge-votes=3")
+    result = project.session("demo.eval.yaml", "--caliper-check", "-q", "--caliper-judge-votes=3")
     result.stdout.fnmatch_lines(["caliper: no agent runs; shell-agent is asked 3 times as the judge, and once before, *"])
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check")
+    result = project.session("demo.eval.yaml", "--caliper-check")
     said = [line for line in result.outlines if line.startswith("caliper: ")]
     assert "asked once" in said[0]
     assert "answers as shell-judge-1" in said[2]
@@ -93,15 +93,15 @@ def test_the_judge_is_announced_before_it_is_asked(project):
 def test_without_the_judge_nothing_of_it_is_needed(project, monkeypatch):
     monkeypatch.setenv("SHELL_AGENT_LOGGED_OUT", "1")
     project.spec(RIGHT)
-    project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", "--caliper-no-judge").assert_outcomes(passed=2)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check")
+    project.session("demo.eval.yaml", "--caliper-check", "--caliper-no-judge").assert_outcomes(passed=2)
+    result = project.session("demo.eval.yaml", "--caliper-check")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*not logged in; run `shell-agent login`*"])
 
 
 def test_a_missing_agent_does_not_matter(project):
     project.spec(RIGHT)
-    result = project.runpytest_subprocess(
+    result = project.session(
         "demo.eval.yaml", "--caliper-check", "--caliper-model=command:/no/such/agent", "--caliper-no-judge"
     )
     result.assert_outcomes(passed=2)
@@ -110,7 +110,7 @@ def test_a_missing_agent_does_not_matter(project):
 def test_variables_of_servers_are_not_needed(project):
     spec = project.spec(RIGHT)
     spec.write_text(spec.read_text() + "mcp: {tickets: {command: ./nothing, env: {TOKEN: '${CALIPER_NO_SUCH_VARIABLE}'}}}\n")
-    project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", "--caliper-no-judge").assert_outcomes(passed=2)
+    project.session("demo.eval.yaml", "--caliper-check", "--caliper-no-judge").assert_outcomes(passed=2)
 
 
 @pytest.mark.parametrize("extra", [[], ["-n2"]], ids=["ahead", "n2"])
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_told_with_file_line_and_remedy(project, extra):
             expect: SAY-GARBAGE
         """
     )
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", *extra)
+    result = project.session("demo.eval.yaml", "--caliper-check", *extra)
     assert result.ret == 1
     result.assert_outcomes(passed=1, failed=5)
     assert "demo.eval.yaml:8: vacuous: " in section(result, "Vacuous.assert-fails")
@@ -182,7 +182,7 @@ def test_shell_that_fails_is_told_with_what_it_printed(project):
             cleanup: echo left; exit 1
         """
     )
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", f"--caliper-output={project.path}/out/f.json")
+    result = project.session("demo.eval.yaml", "--caliper-check", f"--caliper-output={project.path}/out/f.json")
     assert result.ret == 1
     found = json.loads((project.path / "out" / "f.json").read_text())
     assert (found["tasks"], found["checks"]) == (3, 5)
@@ -200,7 +200,7 @@ def test_shell_that_fails_is_told_with_what_it_printed(project):
 def test_a_script_is_named_with_its_own_line(project):
     (project.path / "port.py").write_text("import json\n\nassert json.load(open('port.json'))\n")
     project.spec("tasks:\n  - {name: A, prompt: p, assert: ./port.py, solution: echo 0 > port.json}\n")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check")
+    result = project.session("demo.eval.yaml", "--caliper-check")
     assert "port.py:3: crashing: " in section(result, "A.assert-fails")
     assert "port.py:3: unsatisfiable: " in section(result, "A.solution-passes")
 
@@ -216,7 +216,7 @@ def test_secrets_and_escapes_of_shell_do_not_come_out(project, monkeypatch):
             assert: assert attempt.answer
         """
     )
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", f"--caliper-output={project.path}/f.json")
+    result = project.session("demo.eval.yaml", "--caliper-check", f"--caliper-output={project.path}/f.json")
     shown = result.stdout.str() + (project.path / "f.json").read_text()
     assert "s3cr3t" not in shown
     assert "[redacted:DEMO_API_KEY]" in shown
@@ -234,7 +234,7 @@ def test_what_setup_left_running_ends(project, tmp_path):
             assert: assert attempt.answer
         """
     )
-    project.runpytest_subprocess("demo.eval.yaml", "--caliper-check").assert_outcomes(passed=1)
+    project.session("demo.eval.yaml", "--caliper-check").assert_outcomes(passed=1)
     assert not is_alive(int(pid.read_text()))
 
 
@@ -266,12 +266,12 @@ def caliper_judge():
 """
     )
     project.spec(RIGHT)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check")
+    result = project.session("demo.eval.yaml", "--caliper-check")
     result.assert_outcomes(passed=2, failed=1)  # each workspace holds what the fixture put there
     assert "vacuous" in section(result, "Sets the port.assert-fails")
     assert "as the judge" not in result.stdout.str()
     conftest.write_text(conftest.read_text().replace("assert result.transcript == ()", "raise LookupError('no judge')"))
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", "-k", "assert-fails")
+    result = project.session("demo.eval.yaml", "--caliper-check", "-k", "assert-fails")
     assert "there is no verdict when nothing was done (the judge failed: LookupError" in section(
         result, "Sets the port.assert-fails"
     )
@@ -279,21 +279,21 @@ def caliper_judge():
 
 def test_a_broken_spec_is_a_collection_error(project):
     project.spec("tasks:\n  - {nmae: A}\n")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check")
+    result = project.session("demo.eval.yaml", "--caliper-check")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert "tried" not in result.stdout.str()
 
 
 def test_nothing_to_check_is_not_green(project):
     project.spec("tasks:\n  - {name: A, prompt: p, expect: There is a greeting.}\n")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", "--caliper-no-judge")
+    result = project.session("demo.eval.yaml", "--caliper-check", "--caliper-no-judge")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.stdout.fnmatch_lines(["note: demo.eval.yaml:4: there is nothing to check without the judge*"])
 
 
 def test_warnings_of_the_spec_are_notes(project):
     project.spec("tasks:\n  - {name: A, prompt: p, assert: assert attempt.answer, expect: TODO}\n")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-check", "--caliper-no-judge")
+    result = project.session("demo.eval.yaml", "--caliper-check", "--caliper-no-judge")
     assert result.ret == 0
     result.stdout.fnmatch_lines(['note: *demo.eval.yaml:4: `expect` is "TODO"*'])
 
@@ -310,7 +310,7 @@ def test_warnings_of_the_spec_are_notes(project):
 )
 def test_what_does_not_go_together_is_refused(project, words):
     project.spec(RIGHT)
-    result = project.runpytest_subprocess("demo.eval.yaml", *words)
+    result = project.session("demo.eval.yaml", *words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         ["ERROR: --caliper-* out" if "--caliper-check" in words else "ERROR: --caliper-no-judge belongs*"]
@@ -321,14 +321,14 @@ def test_an_option_in_the_ini_file_opts_nobody_in(project):
     (project.path / "pytest.ini").write_text((project.path / "pytest.ini").read_text() + "    --caliper-check\n")
     project.spec(RIGHT)
     project.makepyfile(test_other="def test_it(): pass")
-    result = project.runpytest_subprocess("test_other.py", "demo.eval.yaml")
+    result = project.session("test_other.py", "demo.eval.yaml")
     result.assert_outcomes(passed=1, deselected=3)
 
 
 def test_other_tests_come_first_and_reruns_do_not_reach_checks(project):
     project.spec(RIGHT)
     project.makepyfile(test_other="def test_it(): pass")
-    result = project.runpytest_subprocess("demo.eval.yaml", "test_other.py", "--caliper-check", "-v")
+    result = project.session("demo.eval.yaml", "test_other.py", "--caliper-check", "-v")
     ids = [line.split(" ")[0] for line in result.outlines if "PASSED" in line]
     assert ids[0] == "test_other.py::test_it"
     assert len(ids) == 4
@@ -379,7 +379,7 @@ def pytest_caliper_backends(config):
     )
     tasks = "".join(f"  - {{name: T{n}, prompt: p, expect: A greeting number {n}.}}\n" for n in range(5))
     project.spec("tasks:\n" + tasks)
-    result = project.runpytest_subprocess(
+    result = project.session(
         "demo.eval.yaml", "--caliper-check", "--caliper-judge-model=forgetful", "--caliper-workers=1"
     )
     result.assert_outcomes(failed=1)

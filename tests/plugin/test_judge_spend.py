@@ -35,7 +35,7 @@ def pytest_caliper_backends(config):
 """
     )
     project.spec(SPEC)
-    result = project.runpytest_subprocess(
+    result = project.session(
         "demo.eval.yaml", "--caliper-k=2", "--caliper-judge-model=counting", "--caliper-judge-votes=3", *extra
     )
     assert result.ret == 0
@@ -49,5 +49,5 @@ def pytest_caliper_backends(config):
 
 def test_nothing_is_told_of_a_judge_that_does_not_count(project):
     project.spec(SPEC)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1")
+    result = project.session("demo.eval.yaml", "--caliper-k=1")
     assert not any(line.startswith("Judge  ") for line in result.outlines)

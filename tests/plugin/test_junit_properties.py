@@ -34,7 +34,7 @@ def said(case: ET.Element) -> dict[str, str]:
 @pytest.mark.parametrize("options", [(), ("-n2",), ("-o", "junit_family=xunit1")], ids=" ".join)
 def test_every_attempt_has_its_properties(project, options):
     project.spec(TASKS)
-    project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-baseline", "--junitxml=out.xml", *options)
+    project.session("demo.eval.yaml", "--caliper-k=2", "--caliper-baseline", "--junitxml=out.xml", *options)
     found = cases(project)
 
     assert len(found) == 12
@@ -76,7 +76,7 @@ def mark(record_property):
 """
     )
     project.spec(TASKS)
-    project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--junitxml=out.xml")
+    project.session("demo.eval.yaml", "--caliper-k=1", "--junitxml=out.xml")
     told = said(cases(project)["demo.eval.yaml.Works::attempt-1"])
 
     assert (told["before"], told["after"], told["caliper.outcome"]) == ("1", "2", "pass")
@@ -96,7 +96,7 @@ tasks:
     expect: The answer is there.
 """
     )
-    result = project.runpytest_subprocess(
+    result = project.session(
         "demo.eval.yaml", "--caliper-k=1", "--caliper-baseline", "--junitxml=out.xml", "-o", "junit_logging=all"
     )
 
@@ -109,8 +109,8 @@ tasks:
 def test_resumed_attempts_have_them_too(project):
     """Attempts known from before have no item: their properties come another way."""
     project.spec(TASKS)
-    project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "-x")
-    project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "--junitxml=out.xml")
+    project.session("demo.eval.yaml", "--caliper-k=2", "-x")
+    project.session("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "--junitxml=out.xml")
 
     told = {name: said(case).get("caliper.outcome") for name, case in cases(project).items()}
     assert len(told) == 6

@@ -63,7 +63,7 @@ def test_attempts_of_specs_outside_the_rootdir_are_all_kept(scattered, extra, na
     project, elsewhere = scattered
     files = [str(elsewhere / "near.eval.yaml"), str(elsewhere / "far.eval.yaml")]
     arguments = ["demo.eval.yaml", *(files if named == "files" else [str(elsewhere)])]
-    result = project.runpytest_subprocess(
+    result = project.session(
         *arguments, "--caliper", "--caliper-k=2", "--rootdir=.", "-c", "pytest.ini", "--junitxml=junit.xml", *extra
     )
     assert result.ret == 0, result.stdout.str()
@@ -78,15 +78,15 @@ def test_an_attempt_outside_the_rootdir_can_be_named_by_its_id(scattered):
     project, elsewhere = scattered
     (elsewhere / "conftest.py").write_text(conftest(project, ""))
     options = ("--caliper-k=2", "--rootdir=.", "-c", "pytest.ini")
-    listed = project.runpytest_subprocess(str(elsewhere), *options, "--collect-only", "-q")
+    listed = project.session(str(elsewhere), *options, "--collect-only", "-q")
     nodeid = next(line for line in listed.outlines if line.endswith("far.eval.yaml::One::attempt-2"))
-    project.runpytest_subprocess(nodeid, *options).assert_outcomes(passed=1)
+    project.session(nodeid, *options).assert_outcomes(passed=1)
 
 
 def test_a_directory_with_colons_in_its_name_loses_nothing_under_xdist(project):
     place = project.mkdir("a::b")
     (place / "x::y.eval.yaml").write_text(ONE)
-    result = project.runpytest_subprocess("--caliper", "--caliper-k=1", "-n2")
+    result = project.session("--caliper", "--caliper-k=1", "-n2")
     assert result.ret == 0, result.stdout.str()
     assert len(runs_of(project)) == 1
 
@@ -119,7 +119,7 @@ def test_a_place_for_results_that_is_no_directory_is_a_usage_error_before_anythi
     (project.path / "taken").write_text("a file")
     project.spec(f"tasks:\n  - {{name: A, prompt: touch {project.path}/paid, assert: assert attempt.answer == ''}}\n", name="a")
     project.spec(ONE, name="b")
-    result = project.runpytest_subprocess("a.eval.yaml", "b.eval.yaml", "--caliper-results=taken", *extra)
+    result = project.session("a.eval.yaml", "b.eval.yaml", "--caliper-results=taken", *extra)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --caliper-results taken is no directory: *"])
     assert not (project.path / "paid").exists()
@@ -171,7 +171,7 @@ tasks:
 @pytest.mark.parametrize("extra", [(), ("-n2",)], ids=["one process", "two workers"])
 def test_no_text_of_others_reaches_the_terminal_as_a_command(project, extra):
     project.spec(HOSTILE)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "-rA", "-v", "--junitxml=junit.xml", *extra)
+    result = project.session("demo.eval.yaml", "--caliper-k=1", "-rA", "-v", "--junitxml=junit.xml", *extra)
     shown = result.stdout.str() + result.stderr.str()
     assert "\\x1b[31m" in shown
     assert not {"\x1b", "\x07", "\u202e"} & set(shown)
@@ -275,7 +275,7 @@ def {fixture}(tmp_path_factory):
 """,
     )
     project.spec("tasks:\n  - {name: A, prompt: pwd, assert: assert 'mine' not in attempt.answer}\n")
-    project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=3", *extra).assert_outcomes(failed=3)
+    project.session("demo.eval.yaml", "--caliper-k=3", *extra).assert_outcomes(failed=3)
 
 
 def test_pytest_exit_in_a_harness_ends_the_session(project):
@@ -419,7 +419,7 @@ def test_a_killed_controller_of_workers_leaves_no_process_and_no_directory(proje
 def test_what_breaks_the_end_of_the_session_does_not_cost_the_run(project, error):
     conftest(project, f"def pytest_sessionfinish():\n    raise {error}\n")
     project.spec(ONE)
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2")
+    result = project.session("demo.eval.yaml", "--caliper-k=2")
     assert result.ret != 0
     (run,) = runs_of(project)
     assert len(run["task_results"][0]["attempts"]) == 2
@@ -455,14 +455,14 @@ def test_ctrl_c_in_a_cleanup_keeps_what_the_attempt_came_to(project):
 
 def test_a_slip_of_the_finger_orders_nothing(project):
     project.spec("tasks:\n  - {name: A, prompt: echo a, expect: x}\n")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=99999999")
+    result = project.session("demo.eval.yaml", "--caliper-k=99999999")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*must be at most 10,000*"])
 
 
 def test_dist_each_is_refused_before_anything_is_paid_for(project):
     project.spec(f"tasks:\n  - {{name: A, prompt: touch {project.path}/paid, expect: x}}\n")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--dist=each", "--tx=2*popen")
+    result = project.session("demo.eval.yaml", "--caliper-k=1", "--dist=each", "--tx=2*popen")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "--dist each would pay for every attempt once per worker" in result.stderr.str() + result.stdout.str()
     assert not (project.path / "paid").exists()
@@ -473,6 +473,6 @@ def test_a_cassette_that_is_no_file_is_refused(project):
     place = project.path / "demo.cassettes"
     place.mkdir()
     (place / "task-001-skill-1.json").symlink_to("/dev/zero")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--caliper-replay")
+    result = project.session("demo.eval.yaml", "--caliper-k=1", "--caliper-replay")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*task-001-skill-1.json: not a regular file*"])

@@ -83,7 +83,7 @@ def test_the_file_is_that_of_an_undisturbed_run(killed, way, baseline):
     journal = killed.kill(*baseline)
     had = {line.split('"task_id": "')[1][:8] for line in journal.read_text().splitlines()[1:]}
     assert had == {"task-001", "task-002"}
-    result = killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", *baseline, *way)
+    result = killed.session("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", *baseline, *way)
     arms = 2 if baseline else 1
     assert result.ret == 1  # what had failed before counts as if it had failed now
     outcomes = result.parseoutcomes()
@@ -99,7 +99,7 @@ def test_the_file_is_that_of_an_undisturbed_run(killed, way, baseline):
     assert resumed["run"]["id"] == journal.stem[21:]
     assert not resumed["run"]["interrupted"]
     shutil.rmtree(killed.path / "results")
-    killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", *baseline)
+    killed.session("demo.eval.yaml", "--caliper-k=2", *baseline)
     (undisturbed,) = read_runs(killed.path)
     assert comparable(resumed) == comparable(undisturbed)
 
@@ -110,7 +110,7 @@ def test_a_resume_that_is_killed_is_resumed(killed):
     killed.gate.unlink()
     killed.kill("--caliper-resume")  # nothing new ends before the kill
     assert journal.read_bytes() == first, "the journal grew without a new attempt"
-    killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-resume")
+    killed.session("demo.eval.yaml", "--caliper-k=2", "--caliper-resume")
     (run,) = read_runs(killed.path)
     assert [len(task["attempts"]) for task in run["task_results"]] == [2, 2, 2]
 
@@ -124,12 +124,12 @@ def test_an_interrupted_run_gives_way_to_its_continuation(project):
       - {{name: Stop, prompt: 'test -e {gate} || {{ kill -INT $(cat {pid}); sleep 60; }}; echo a', assert: assert attempt.answer == 'a'}}
       - {{name: Other, prompt: 'echo b', assert: assert attempt.answer == 'b'}}
     """)
-    first = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--caliper-workers=1")
+    first = project.session("demo.eval.yaml", "--caliper-k=1", "--caliper-workers=1")
     assert first.ret == 2
     partial = project.path / "results" / "demo" / "partial"
     (interrupted,) = partial.glob("*.json")
     gate.touch()
-    second = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--caliper-resume")
+    second = project.session("demo.eval.yaml", "--caliper-k=1", "--caliper-resume")
     assert second.ret == 0
     assert not interrupted.exists()
     (run,) = read_runs(project.path)
@@ -138,7 +138,7 @@ def test_an_interrupted_run_gives_way_to_its_continuation(project):
 
 def test_a_larger_k_extends(killed):
     journal = killed.kill()
-    killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=3", "--caliper-resume")
+    killed.session("demo.eval.yaml", "--caliper-k=3", "--caliper-resume")
     (run,) = read_runs(killed.path)
     assert run["run"]["k"] == 3
     assert [len(task["attempts"]) for task in run["task_results"]] == [3, 3, 3]
@@ -149,9 +149,9 @@ def test_a_larger_k_extends(killed):
 @pytest.mark.parametrize("way", [(), ("-n2",)], ids=["pool", "n2"])
 def test_a_whole_run_is_extended_from_its_file(project, way):
     project.spec("tasks:\n  - {name: T, prompt: 'echo a', assert: assert attempt.answer == 'a'}\n")
-    project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2")
+    project.session("demo.eval.yaml", "--caliper-k=2")
     (file,) = (project.path / "results" / "demo").glob("*.json")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=5", f"--caliper-resume-from={file}", *way)
+    result = project.session("demo.eval.yaml", "--caliper-k=5", f"--caliper-resume-from={file}", *way)
     result.assert_outcomes(passed=5)
     first, second = sorted(read_runs(project.path), key=lambda run: run["run"]["k"])
     assert [len(run["task_results"][0]["attempts"]) for run in (first, second)] == [2, 5]
@@ -180,7 +180,7 @@ def test_what_changed_is_named_and_nothing_runs(killed, change, arguments, says)
         (killed.path / "skill" / "SKILL.md").write_text("---\nname: greeter\ndescription: Greets.\n---\nSay bye.\n")
     elif change:
         spec.write_text(spec.read_text().replace(*change))
-    result = killed.runpytest_subprocess("demo.eval.yaml", "--caliper-resume", *arguments)
+    result = killed.session("demo.eval.yaml", "--caliper-resume", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: demo.eval.yaml: {journal.name} cannot be resumed: {says.replace('[', '[[]')}*"])
     assert (journal.read_bytes(), killed.ledger.read_text()) == (before, ledger)
@@ -189,7 +189,7 @@ def test_what_changed_is_named_and_nothing_runs(killed, change, arguments, says)
 @pytest.mark.parametrize("way", [(), ("-n2",)], ids=["pool", "n2"])
 def test_nothing_to_resume(project, way):
     project.spec("tasks:\n  - {name: T, prompt: 'echo a >> ran', assert: assert True}\n")
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-resume", *way)
+    result = project.session("demo.eval.yaml", "--caliper-resume", *way)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "there is no unfinished run" in result.stderr.str() + result.stdout.str()
     assert not (project.path / "results").exists()
@@ -199,7 +199,7 @@ def test_nothing_to_resume(project, way):
 def test_specs_without_an_unfinished_run_are_left_alone(killed, way):
     killed.kill()
     killed.spec(f"tasks:\n  - {{name: T, prompt: 'echo T >> {killed.ledger}', assert: assert True}}\n", "other")
-    result = killed.runpytest_subprocess("demo.eval.yaml", "other.eval.yaml", "--caliper-k=2", "--caliper-resume", *way)
+    result = killed.session("demo.eval.yaml", "other.eval.yaml", "--caliper-k=2", "--caliper-resume", *way)
     assert "T" not in killed.ledger.read_text().splitlines()
     if not way:
         result.stdout.fnmatch_lines(["note: other.eval.yaml: there is no unfinished run, so nothing of it ran"])
@@ -215,9 +215,9 @@ def test_the_run_of_a_living_session_is_not_taken(project):
         while not (journals := list((project.path / "results" / "demo").glob("*.jsonl"))):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-resume")
+        result = project.session("demo.eval.yaml", "--caliper-resume")
         assert "there is no unfinished run" in result.stderr.str()
-        result = project.runpytest_subprocess("demo.eval.yaml", f"--caliper-resume-from={journals[0]}")
+        result = project.session("demo.eval.yaml", f"--caliper-resume-from={journals[0]}")
         assert "belongs to a session that still runs" in result.stderr.str()
     finally:
         gate.touch()
@@ -236,7 +236,7 @@ def test_the_run_of_a_living_session_is_not_taken(project):
 def test_bad_usage(project, arguments, says):
     project.spec("tasks:\n  - {name: T, prompt: 'echo a', assert: assert True}\n")
     (project.path / "broken.jsonl").write_text("no\nno\n")
-    result = project.runpytest_subprocess("demo.eval.yaml", *arguments)
+    result = project.session("demo.eval.yaml", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{says}*"])
     assert not (project.path / "results").exists()
@@ -249,7 +249,7 @@ def test_a_run_from_elsewhere_is_copied(killed):
     elsewhere.mkdir()
     shutil.move(journal, elsewhere / journal.name)
     shutil.move(journal.with_suffix(".parts"), elsewhere / journal.with_suffix(".parts").name)
-    killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", f"--caliper-resume-from={elsewhere / journal.name}")
+    killed.session("demo.eval.yaml", "--caliper-k=2", f"--caliper-resume-from={elsewhere / journal.name}")
     (run,) = read_runs(killed.path)
     assert [len(task["attempts"]) for task in run["task_results"]] == [2, 2, 2]
     assert all(attempt["transcript"] for task in run["task_results"] for attempt in task["attempts"])
@@ -263,17 +263,17 @@ def test_a_lost_login_is_tried_again(project):
     tasks:
       - {{name: T, prompt: 'test -e {login} && echo a || echo "!fatal log in"', assert: assert attempt.answer == 'a'}}
     """)
-    first = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=3", "--caliper-workers=1")
+    first = project.session("demo.eval.yaml", "--caliper-k=3", "--caliper-workers=1")
     assert first.ret != 0
     login.touch()
-    second = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=3", "--caliper-resume")
+    second = project.session("demo.eval.yaml", "--caliper-k=3", "--caliper-resume")
     second.assert_outcomes(passed=3)
     assert second.ret == 0
 
 
 def test_what_failed_before_stops_a_session_under_x(killed):
     killed.kill()
-    result = killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "-x")
+    result = killed.session("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "-x")
     assert result.ret == 1
     assert "stopping after" in result.stdout.str()
     assert "Late" not in killed.ledger.read_text().replace("Late skill 1", "", 1).replace("Late skill 2", "", 1)
@@ -281,7 +281,7 @@ def test_what_failed_before_stops_a_session_under_x(killed):
 
 def test_a_new_run_says_that_one_is_left(killed):
     journal = killed.kill()
-    result = killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2")
+    result = killed.session("demo.eval.yaml", "--caliper-k=2")
     result.stdout.fnmatch_lines(
         [f"note: demo.eval.yaml: {journal.name} is a run that did not end; --caliper-resume goes on with it"]
     )
@@ -291,7 +291,7 @@ def test_a_new_run_says_that_one_is_left(killed):
 def test_nothing_runs_under_collect_only(killed):
     journal = killed.kill()
     before = journal.read_bytes()
-    result = killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "--collect-only", "-q")
+    result = killed.session("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "--collect-only", "-q")
     assert len([line for line in result.outlines if "::" in line]) == 6
     assert journal.read_bytes() == before
 
@@ -320,7 +320,7 @@ def _cmdline(pid: str) -> list[str]:
 
 def test_progress_counts_what_was_known(killed):
     killed.kill()
-    result = killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "-n2", "-v", "--color=no")
+    result = killed.session("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "-n2", "-v", "--color=no")
     shares = [int(line.split("%]")[0].split("[")[-1]) for line in result.outlines if "%]" in line]
     assert len(shares) == 6
     assert max(shares) == 100
@@ -344,7 +344,7 @@ def test_a_journal_from_elsewhere_cannot_bring_what_was_not_planned(killed, key,
     foreign = killed.path / "foreign.jsonl"
     foreign.write_text("\n".join([*lines, json.dumps(record)]) + "\n")
     before = sorted(killed.path.rglob("*"))
-    result = killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", f"--caliper-resume-from={foreign}")
+    result = killed.session("demo.eval.yaml", "--caliper-k=2", f"--caliper-resume-from={foreign}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: --caliper-resume-from: *foreign.jsonl: *{says}*"])
     new = {path for path in killed.path.rglob("*") if path not in before}
@@ -355,10 +355,10 @@ def test_a_journal_from_elsewhere_cannot_bring_what_was_not_planned(killed, key,
 
 def test_a_run_to_compare_with_that_is_none_costs_nothing_that_was_kept(killed):
     killed.kill()
-    killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "-x")  # interrupted, saved apart
+    killed.session("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "-x")  # interrupted, saved apart
     (partial,) = (killed.path / "results" / "demo" / "partial").glob("*.json")
     before = partial.read_bytes()
     (killed.path / "d.json").write_text("{")
-    result = killed.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "--caliper-no-regression=d.json")
+    result = killed.session("demo.eval.yaml", "--caliper-k=2", "--caliper-resume", "--caliper-no-regression=d.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert partial.read_bytes() == before
