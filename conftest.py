@@ -23,7 +23,7 @@ def a_session_of_their_own() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def imported_once() -> None:
-    """After a session in this process pytester forgets what that session imported: without this, each imports the package anew."""
+    """After a session in process pytester forgets what that session imported: without this, each imports the package anew."""
     for module in pkgutil.walk_packages(pytest_caliper.__path__, "pytest_caliper."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)

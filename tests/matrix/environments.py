@@ -67,7 +67,7 @@ def interpreter(version: str) -> Path | None:
 def _version_of(path: Path) -> str | None:
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     try:
-        asked = subprocess.run([str(path), "-I", "-c", code], capture_output=True, text=True, timeout=60)
+        asked = subprocess.run([str(path), "-I", "-c", code], check=False, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return asked.stdout.strip() if asked.returncode == 0 else None
@@ -86,6 +86,16 @@ def wanted(version: str) -> str:
 def available() -> list[str]:
     """The minor versions that this machine has, oldest first."""
     return [version for version in PYTHONS if interpreter(version) is not None]
+
+
+def oldest() -> str:
+    """The oldest minor version that this machine has. The lowest requirements have no wheels for Pythons that came years later."""
+    version = available()[0]
+    if PYTHONS.index(version) > 1:
+        pytest.skip(
+            f"the lowest requirements need Python {PYTHONS[0]} or {PYTHONS[1]}, and this machine has none older than {version}"
+        )
+    return version
 
 
 @functools.cache
@@ -150,7 +160,7 @@ def _uv(*arguments: str) -> str:
 
     env = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH"}}
     command: Sequence[str] = [find_uv_bin(), *arguments, "--no-python-downloads", "--no-config"]
-    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+    ended = subprocess.run(command, check=False, env=env, capture_output=True, text=True, timeout=600)
     if ended.returncode:
         raise RuntimeError(f"uv {' '.join(arguments)}\n{ended.stderr}")
     return ended.stdout

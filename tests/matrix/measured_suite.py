@@ -163,7 +163,9 @@ SAVED: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 BARS = {"greet.eval.yaml::Has a bar::bar": PASS}
 IN_PYTHON: Mapping[str, tuple[tuple[str, bool], ...]] = {"attempt": (PASS, FAIL), "baseline": (XPASS, XFAIL)}
-PYTHON = {f"test_attempts.py::test_in_python[{arm}-{n}]": one for arm, ones in IN_PYTHON.items() for n, one in enumerate(ones, start=1)}
+PYTHON = {
+    f"test_attempts.py::test_in_python[{arm}-{n}]": one for arm, ones in IN_PYTHON.items() for n, one in enumerate(ones, start=1)
+}
 UNITS = {
     "test_unit.py::test_adds": PASS,
     "test_unit.py::test_fails": FAIL,
@@ -245,7 +247,9 @@ def run_suite(python: Path, path: Path, *arguments: str, env: Mapping[str, str] 
         "no:cacheprovider",
         *arguments,
     ]
-    ended = subprocess.run(command, cwd=path, env=clean, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    ended = subprocess.run(
+        command, check=False, cwd=path, env=clean, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL
+    )
     return Done(path, ended.returncode, ended.stdout, ended.stderr)
 
 

@@ -142,15 +142,16 @@ PLUGINS: Mapping[str, Plugin] = {
         files={"test_slow.py": SLOW},
         more={"test_slow.py::test_slow": FAIL},
     ),
-    "randomly": Plugin(
-        "pytest-randomly", "3.15.0", "older ones were not tried", check.randomly
-    ),
+    "randomly": Plugin("pytest-randomly", "3.15.0", "older ones were not tried", check.randomly),
     "rerunfailures": Plugin(
         "pytest-rerunfailures",
         "14.0",
         "older ones were not tried",
         check.rerunfailures,
-        options=("--reruns=2",),
+        options=(
+            "--reruns=2",
+            "--only-rerun=AssertionError",
+        ),  # it would try a test anew that pytest-timeout has ended, and not time it
         files={"test_flaky.py": FLAKY},
         more={"test_flaky.py::test_flaky": PASS},
     ),
@@ -209,6 +210,7 @@ PLUGINS: Mapping[str, Plugin] = {
         "5.0.0",
         "older ones were not tried",
         check.benchmark,
+        filters=("ignore:Benchmarks are automatically disabled",),  # 5.0 warns of workers; they measure none
         options=("--benchmark-enable", "--benchmark-json=benchmark.json"),
         files={"test_benchmark.py": BENCHMARK},
         more={"test_benchmark.py::test_is_fast": PASS},

@@ -69,7 +69,6 @@ def rerunfailures(done: Done) -> None:
     tries = Counter((nodeid, outcome) for nodeid, when, outcome, _ in done.seen if when == "call")
     assert tries["test_flaky.py::test_flaky", "rerun"] == 2, done.text()
     assert tries["test_flaky.py::test_flaky", "passed"] == 1
-    assert tries["test_unit.py::test_fails", "rerun"] == 2
     assert not [nodeid for (nodeid, outcome) in tries if outcome == "rerun" and nodeid in ATTEMPTS]
 
 
@@ -85,7 +84,7 @@ def split(done: Done) -> None:
 
 
 def sugar(done: Done) -> None:
-    assert "✓" in done.stdout and "%" in done.stdout, done.text()
+    assert re.search(r"\d% [▏▎▍▌▋▊▉█]", done.stdout), done.text()  # its bar, in place of pytest's letters
 
 
 def allure(done: Done) -> None:
@@ -94,17 +93,17 @@ def allure(done: Done) -> None:
     With workers, a bar's verdict is known to the session's own process alone, where Allure does not listen.
     """
     results: list[dict[str, Any]] = [json.loads(path.read_text()) for path in (done.path / "allure").glob("*-result.json")]
-    found: dict[str, list[str]] = {nodeid: [] for nodeid in EXPECTED}
+    found: dict[str, list[str]] = {nodeid: [] for nodeid in ATTEMPTS}
     for one in results:
         labels = {label["name"]: label["value"] for label in one["labels"]}
         file = {"greet": "greet.eval.yaml", "greet.eval": "greet.eval.yaml"}.get(labels["suite"], f"{labels['suite']}.py")
         nodeid = "::".join([file, *([labels["subSuite"]] if "subSuite" in labels else []), one["name"]])
         found.setdefault(nodeid, []).append(one["status"])
     status = {PASS: "passed", XPASS: "passed", FAIL: "failed"}
-    expected = {nodeid: [status.get(one, "skipped")] for nodeid, one in EXPECTED.items()}
+    expected = {nodeid: [status.get(one, "skipped")] for nodeid, one in ATTEMPTS.items()}
     if done.has_workers:
         expected |= {nodeid: [] for nodeid in BARS}
-    assert {nodeid: ones for nodeid, ones in found.items() if nodeid in EXPECTED} == expected
+    assert {nodeid: ones for nodeid, ones in found.items() if nodeid in ATTEMPTS} == expected
     assert "caliper-idle" not in json.dumps(results)
 
 
@@ -125,5 +124,6 @@ def benchmark(done: Done) -> None:
 
 
 def syrupy(done: Done) -> None:
-    assert "1 snapshot passed" in done.stdout, done.text()
+    if not done.has_workers:  # with workers, syrupy before 5 says nothing
+        assert "1 snapshot passed" in done.stdout, done.text()
     assert not list(done.path.rglob("__snapshots__/*.raw"))

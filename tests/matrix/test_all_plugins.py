@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from environments import Box, available, dependencies, python_of, versions_in
+from environments import Box, available, dependencies, oldest, python_of, versions_in
 from measured_suite import Done, check_whole
 from other_plugins import PLUGINS, Plugin
 
@@ -19,7 +19,7 @@ BOXES = ("lowest", "newest")
 def box(name: str) -> Box:
     """Everything at its lowest on the oldest Python of this machine, or at its newest on the newest."""
     if name == "lowest":
-        return Box(name, available()[0], tuple(f"{one.project}=={one.lowest}" for one in PLUGINS.values()), lowest=True)
+        return Box(name, oldest(), tuple(f"{one.project}=={one.lowest}" for one in PLUGINS.values()), lowest=True)
     return Box(name, available()[-1], tuple(one.project for one in PLUGINS.values()))
 
 
@@ -55,4 +55,6 @@ def test_the_lowest_box_holds_the_lowest_of_our_own_requirements() -> None:
             continue
         whole = tuple(int(part) for part in found[name.lower()].split("."))
         assert whole[: least.count(".") + 1] == tuple(int(part) for part in least.split(".")), (requirement, found[name.lower()])
-    assert {name: found[plugin.project] for name, plugin in PLUGINS.items()} == {name: one.lowest for name, one in PLUGINS.items()}
+    assert {name: found[plugin.project] for name, plugin in PLUGINS.items()} == {
+        name: one.lowest for name, one in PLUGINS.items()
+    }

@@ -32,7 +32,7 @@ addopts = -p no:cacheprovider -p no:hypothesispytest -p no:anyio -p no:pytest-te
 
 @pytest.fixture
 def project(pytester: pytest.Pytester):
-    """`pytester` with the shell agent as the default engine, a skill, `spec(text)`, which writes `demo.eval.yaml`, and `session(…)`."""
+    """`pytester` with the shell agent as the default engine, a skill, `spec(text)`, which writes `demo.eval.yaml`, `session(…)`."""
     pytester.makeconftest(CONFTEST)
     pytester.makefile(".ini", pytest=INI)
     skill = pytester.path / "skill"
@@ -46,7 +46,7 @@ def project(pytester: pytest.Pytester):
         return path
 
     def session(*args: object) -> pytest.RunResult:
-        """A session in this process, which is several times faster than one of its own; an interrupted one (status 2) is a result too."""
+        """A session in this process: several times faster than one of its own. One that is interrupted (status 2) returns too."""
         return pytester.runpytest_inprocess(*args, no_reraise_ctrlc=True)
 
     pytester.spec = spec

@@ -506,7 +506,7 @@ def test_a_bar_is_judged_after_its_attempts_whoever_reorders(project, options):
         % (project.path / "now")
     )
     common = ["-o", "addopts=", "demo.eval.yaml"]
-    assert project.session(*common).ret == 1
+    assert project.runpytest_subprocess(*common).ret == 1
     (project.path / "now").touch()
-    result = project.session(*common, *options)
+    result = project.runpytest_subprocess(*common, *options)
     assert result.ret == 0, result.stdout.str()

@@ -101,9 +101,7 @@ def test_without_the_judge_nothing_of_it_is_needed(project, monkeypatch):
 
 def test_a_missing_agent_does_not_matter(project):
     project.spec(RIGHT)
-    result = project.session(
-        "demo.eval.yaml", "--caliper-check", "--caliper-model=command:/no/such/agent", "--caliper-no-judge"
-    )
+    result = project.session("demo.eval.yaml", "--caliper-check", "--caliper-model=command:/no/such/agent", "--caliper-no-judge")
     result.assert_outcomes(passed=2)
 
 
@@ -379,9 +377,7 @@ def pytest_caliper_backends(config):
     )
     tasks = "".join(f"  - {{name: T{n}, prompt: p, expect: A greeting number {n}.}}\n" for n in range(5))
     project.spec("tasks:\n" + tasks)
-    result = project.session(
-        "demo.eval.yaml", "--caliper-check", "--caliper-judge-model=forgetful", "--caliper-workers=1"
-    )
+    result = project.session("demo.eval.yaml", "--caliper-check", "--caliper-judge-model=forgetful", "--caliper-workers=1")
     result.assert_outcomes(failed=1)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["*no judge can answer: log in again*"])

@@ -76,7 +76,7 @@ def mark(record_property):
 """
     )
     project.spec(TASKS)
-    project.session("demo.eval.yaml", "--caliper-k=1", "--junitxml=out.xml")
+    project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--junitxml=out.xml")
     told = said(cases(project)["demo.eval.yaml.Works::attempt-1"])
 
     assert (told["before"], told["after"], told["caliper.outcome"]) == ("1", "2", "pass")

@@ -419,7 +419,7 @@ def test_a_killed_controller_of_workers_leaves_no_process_and_no_directory(proje
 def test_what_breaks_the_end_of_the_session_does_not_cost_the_run(project, error):
     conftest(project, f"def pytest_sessionfinish():\n    raise {error}\n")
     project.spec(ONE)
-    result = project.session("demo.eval.yaml", "--caliper-k=2")
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2")
     assert result.ret != 0
     (run,) = runs_of(project)
     assert len(run["task_results"][0]["attempts"]) == 2

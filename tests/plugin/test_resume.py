@@ -124,12 +124,12 @@ def test_an_interrupted_run_gives_way_to_its_continuation(project):
       - {{name: Stop, prompt: 'test -e {gate} || {{ kill -INT $(cat {pid}); sleep 60; }}; echo a', assert: assert attempt.answer == 'a'}}
       - {{name: Other, prompt: 'echo b', assert: assert attempt.answer == 'b'}}
     """)
-    first = project.session("demo.eval.yaml", "--caliper-k=1", "--caliper-workers=1")
+    first = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--caliper-workers=1")
     assert first.ret == 2
     partial = project.path / "results" / "demo" / "partial"
     (interrupted,) = partial.glob("*.json")
     gate.touch()
-    second = project.session("demo.eval.yaml", "--caliper-k=1", "--caliper-resume")
+    second = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=1", "--caliper-resume")
     assert second.ret == 0
     assert not interrupted.exists()
     (run,) = read_runs(project.path)

@@ -62,9 +62,13 @@ def test_a_directory_that_is_not_there_has_nothing(tmp_path: Path) -> None:
 
 
 def test_an_error_in_the_block_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), written_whole(tmp_path / "x", overwrite=True) as out:
-        out.write(b"half")
-        raise ZeroDivisionError
+    def fails() -> None:
+        with written_whole(tmp_path / "x", overwrite=True) as out:
+            out.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -40,7 +40,7 @@ class Course:
         self.judged: list[Verdict] = []
         self.record: AttemptRecord | None = None
         self.over = False
-        """Whether nothing more comes of it: with a record, or without one where the attempt was not let begin or the session stops."""
+        """Whether nothing more comes of it: there is a record, or the attempt was not let begin, or the session stops."""
 
     @property
     def begun(self) -> bool:
