@@ -186,6 +186,10 @@ def pytest_runtest_makereport(
         from pytest_caliper.reports import make_sections_inert, tell
 
         make_sections_inert(item, report)
+        if call.when == "setup" and report.skipped and ATTEMPT in item.stash:
+            from pytest_caliper.reports import tell_withdrawn
+
+            tell_withdrawn(item, report)
         if call.when == "call":
             tell(item, report)
             if item.config.stash[SETTINGS].check:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,13 +16,12 @@ from pytest_caliper.collection import BarItem, attempt_of
 from pytest_caliper.reporting.failures import render_failure
 from pytest_caliper.reporting.junit import properties
 from pytest_caliper.reporting.text import inert_in_logs, one_line
-from pytest_caliper.runs.records import AttemptRecord
+from pytest_caliper.runs.records import AttemptKey, AttemptRecord
 from pytest_caliper.state import ATTEMPT, HEARTBEAT, RECORD, REFUSED, state_of
 from pytest_caliper.terminal import style_of
 
 if TYPE_CHECKING:
     from pytest_caliper.running.planning import SpecPlan
-    from pytest_caliper.runs.records import AttemptKey
     from pytest_caliper.session import Session
     from pytest_caliper.spec.model import Task
 
@@ -73,6 +73,8 @@ class Gathering:
         heartbeat = self._session.config.stash.get(HEARTBEAT, None)
         if heartbeat is not None:
             heartbeat.reported()
+        if (withdrawn := vars(report).pop("caliper_withdrawn", None)) is not None:
+            self._withdraw(report.nodeid, AttemptKey(**json.loads(withdrawn)))
         text = getattr(report, "caliper", None)
         if text is None or report.when != "call":
             return
@@ -85,6 +87,11 @@ class Gathering:
         self._session.reported(record)
         if record.fatal is not None:
             self._stop(one_line(f"no attempt can work: {record.fatal}"))
+
+    def _withdraw(self, nodeid: str, key: AttemptKey) -> None:
+        distribution = self._session.config.pluginmanager.get_plugin("caliper-distribution")
+        known = None if distribution is None else distribution.key_of(nodeid)  # a worker elsewhere has another path
+        self._session.withdrawn(known or key)
 
     def _stop(self, reason: str) -> None:
         """End the run loop after this report, here or on the xdist controller."""
@@ -115,6 +122,11 @@ def tell(item: pytest.Item, report: pytest.TestReport) -> None:
                 report.caliper_skills = json.dumps(test.named)  # type: ignore[attr-defined]
         tell_of(attempt, record, report)
         item.user_properties += report.user_properties[len(item.user_properties) :]  # those of the teardown go into JUnit files
+
+
+def tell_withdrawn(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Put on the report of a test's set-up that its attempt is not to be made: a mark or a fixture skips the test."""
+    report.caliper_withdrawn = json.dumps(asdict(item.stash[ATTEMPT].key))  # type: ignore[attr-defined]
 
 
 def make_sections_inert(item: pytest.Item, report: pytest.TestReport) -> None:

@@ -224,6 +224,16 @@ class Session:
         """The attempt was not let begin: planned, without a record."""
         self._refused.setdefault(key, reason)
 
+    def withdrawn(self, key: AttemptKey) -> None:
+        """A mark or a fixture of the user's skipped the test that makes the attempt: it is not planned any more; main thread."""
+        run = self._specs.get(key.spec)
+        if run is None or key not in self._expected or key in self._records:
+            return
+        with self._lock:
+            run.expected = tuple(other for other in run.expected if other != key)
+            self._expected.discard(key)
+            self._skill_keys.clear()
+
     def _keep(self, run: _SpecRun, record: AttemptRecord) -> None:
         """Append to the journal what is not in it yet: a disk that was full a while ago may take it now."""
         run.unkept.append(record)

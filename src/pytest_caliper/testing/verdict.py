@@ -26,7 +26,7 @@ _FAILS = (AssertionError, pytest.fail.Exception)
 def conclude(attempt: FunctionAttempt, error: BaseException | None) -> BaseException | None:
     """Make the attempt's record of how the test ended. -> what pytest is to see raised; None when the test is over well."""
     course = attempt.stash.get(COURSE, None)
-    if course is not None and isinstance(error, (KeyboardInterrupt, SystemExit, pytest.exit.Exception)):
+    if course is not None and isinstance(error, (KeyboardInterrupt, pytest.exit.Exception)):
         course.abandon()
         return error
     if course is None or not course.begun:
@@ -45,6 +45,11 @@ def conclude(attempt: FunctionAttempt, error: BaseException | None) -> BaseExcep
 
 def _verdict(attempt: FunctionAttempt, course: Course, error: BaseException | None) -> Verdict:
     if error is None:
+        lost = next(
+            (verdict for verdict in course.judged if verdict.autorater_passed is None), None
+        )  # the test caught what it raised
+        if lost is not None:
+            return undecided(course.judged, lost.error or "the judge gave no verdict", lost.fatal)
         return passed(course.judged)
     if isinstance(error, _Undecided):
         return undecided(course.judged, error.reason, error.fatal)
