@@ -62,7 +62,8 @@ def obeyed(log: str) -> list[str]:
     return [
         line
         for line in lines
-        if re.match(r"::[A-Za-z-]+( [^\n]*)?::", line.lstrip(spaces)) or re.search(r"##(teamcity|VSO|vso)?\[['A-Za-z.-]+( [^\]]*)?\]", line)
+        if re.match(r"::[A-Za-z-]+( [^\n]*)?::", line.lstrip(spaces))
+        or re.search(r"##(teamcity|VSO|vso)?\[['A-Za-z.-]+( [^\]]*)?\]", line)
     ]
 
 
