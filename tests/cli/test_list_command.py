@@ -155,6 +155,10 @@ class TestNames:
         (two.root / "new.eval.yaml").write_text("tasks: []\n")
         assert "caliper run new.eval.yaml" in caliper("list", "new.eval.yaml").err
 
+    def test_tests_in_python_that_never_ran(self, two, caliper) -> None:
+        (two.root / "test_new.py").write_text("def test_it(caliper): ...\n")
+        assert "pytest test_new.py --caliper" in caliper("list", "test_new.py").err
+
     def test_a_spec_called_partial_is_no_partial_run(self, two, caliper) -> None:
         two.run("partial_", task("PPP"))
         assert caliper("list", "partial").status == 0

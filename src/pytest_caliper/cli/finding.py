@@ -106,7 +106,8 @@ def find_spec(text: str, override: Path | None) -> SpecRuns:
     if _is_source(text) and path.is_file():
         found = _of_spec_file(path.absolute(), override)
         if found is None:
-            raise NotFound(f"{text}: no saved runs of it; make one with `pytest {text} --caliper`")
+            command = f"pytest {text} --caliper" if text.endswith(".py") else f"caliper run {text}"
+            raise NotFound(f"{text}: no saved runs of it; make one with `{command}`")
         return found
     try:
         root = results_root(override)
