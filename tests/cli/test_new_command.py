@@ -361,11 +361,19 @@ class Terminal:
         os.write(self._fd, text.encode())
 
     def interrupt(self) -> None:
-        os.kill(self.pid, signal.SIGINT)
+        """As often as it takes: one that comes between a prompt and the read behind it is seen when the read ends."""
+        deadline = time.monotonic() + 60
+        while "interrupted" not in self.said:
+            assert time.monotonic() < deadline, self.said
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGINT)
+            if not self._read():
+                return
 
     def end(self) -> int:
+        deadline = time.monotonic() + 60
         while self._read():
-            pass
+            assert time.monotonic() < deadline, self.said
         _, status = os.waitpid(self.pid, 0)
         return os.waitstatus_to_exitcode(status)
 
