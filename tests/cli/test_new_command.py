@@ -362,13 +362,13 @@ class Terminal:
 
     def interrupt(self) -> None:
         """As often as it takes: one that comes between a prompt and the read behind it is seen when the read ends."""
-        deadline = time.monotonic() + 60
-        while "interrupted" not in self.said:
-            assert time.monotonic() < deadline, self.said
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGINT)
-            if not self._read():
-                return
+        for _ in range(6):
+            os.kill(self.pid, signal.SIGINT)
+            deadline = time.monotonic() + 15
+            while time.monotonic() < deadline:
+                if "interrupted" in self.said or not self._read():
+                    return
+        raise AssertionError(self.said)
 
     def end(self) -> int:
         deadline = time.monotonic() + 60
