@@ -185,9 +185,10 @@ def run_once(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         runtestprotocol(item, log=False, nextitem=nextitem)  # it tells nothing, but leaves no set-up of others behind
         leave_out_of_allure(item)
         return True
-    if not isinstance(item, BarItem) and attempt_of(item) is None:
+    attempt = attempt_of(item)
+    if attempt is None and not isinstance(item, BarItem):
         return None
-    if state_of(item.config).listener.leaves_out(item.nodeid):
+    if attempt is not None and state_of(item.config).listener.leaves_out(item.nodeid, attempt.key.pair):
         return True
     from _pytest.runner import runtestprotocol  # what those plugins call as well; there is no public name for it
 

@@ -299,7 +299,7 @@ from shell_agent import ShellAgent
 def pytest_caliper_backends(config):
     return [ShellAgent()]
 """
-INI = "[pytest]\ncaliper_model = shell-agent\ncaliper_judge_model = shell-agent\naddopts = -p no:cacheprovider\n"
+INI = "[pytest]\ncaliper_model = shell-agent\ncaliper_judge_model = shell-agent\naddopts = -p no:cacheprovider -p no:hypothesispytest -p no:anyio -p no:pytest-teamcity\n"
 SPEC = """skill: ./skill
 tasks:
   - {name: Adds, prompt: "echo 4; echo '!tokens 7'", assert: assert attempt.answer == '4'}

@@ -35,7 +35,7 @@ def test_every_generated_page_is_compared(generate: ModuleType) -> None:
 
 
 def build(docs: Path, place: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "-q", "-b", "html"]
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--no-color", "-q", "-b", "html"]
     return subprocess.run(
         [*command, "-d", str(place / "doctrees"), str(docs), str(place / "html")],
         stdout=subprocess.PIPE,

@@ -22,7 +22,7 @@ BOUND_S = 150.0
 WAYS: dict[str, tuple[str, ...]] = {"pool": ("--caliper-workers=4",), "n2": ("-n2",)}
 
 INI = """[pytest]
-addopts = -p no:cacheprovider
+addopts = -p no:cacheprovider -p no:hypothesispytest -p no:anyio -p no:pytest-teamcity
 caliper_results = results
 """
 

@@ -188,8 +188,8 @@ def test_a_task_with_a_path_outside_runs_one_attempt_at_a_time(project):
     place = project.mkdir("place")
     project.spec(ALONE.replace("{dir}", str(place)))
     for extra in (["--caliper-workers=4"], ["-n2"]):
-        result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=3", "--caliper-baseline", *extra)
-        result.assert_outcomes(passed=3, xpassed=3)
+        result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=2", "--caliper-baseline", *extra)
+        result.assert_outcomes(passed=2, xpassed=2)
 
 
 def test_pdb_and_trace_run_at_their_turn(project):
@@ -360,7 +360,7 @@ shell_agent.ShellAgent.agent_command = _logged
         """
         tasks:
           - {name: Short, prompt: echo a, assert: assert attempt.answer}
-          - {name: Long, prompt: sleep 2; echo a, assert: assert attempt.answer}
+          - {name: Long, prompt: sleep 0.8; echo a, assert: assert attempt.answer}
         """
     )
     orders = []
@@ -377,5 +377,5 @@ def test_workers_that_were_asked_for_bound_xdist_too(project):
     place = project.mkdir("place")
     pass_env(project)
     project.spec(ALONE.replace("{dir}", '"$SEEN"'))  # no path in the prompt: nothing but the bound keeps them apart
-    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=6", "-n2", "--caliper-workers=1", **env(SEEN=place))
-    result.assert_outcomes(passed=6)
+    result = project.runpytest_subprocess("demo.eval.yaml", "--caliper-k=4", "-n2", "--caliper-workers=1", **env(SEEN=place))
+    result.assert_outcomes(passed=4)

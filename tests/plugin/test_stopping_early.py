@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shell_agent import read_runs
 
+from pytest_caliper.running.line import AFTER_ALL, NEVER, NOT_ALONE, Listener
 from pytest_caliper.running.stopping import Stopping
 from pytest_caliper.runs.records import AttemptKey, AttemptRecord, Usage
 
@@ -62,6 +63,22 @@ def test_tokens_of_judges_count_and_pairs_are_finished():
     assert "55 of 100 tokens" in stopping.begins(record(2).key)
     assert stopping.begins(record(1, arm="baseline").key) is None, "half a pair tells nothing"
     assert stopping.begins(record(3, arm="baseline").key) is not None
+
+
+def test_a_worker_finishes_the_pairs_it_has_begun_without_being_told():
+    line = Listener(None, [(NEVER, ["a1", "b1"]), (NOT_ALONE, ["a2", "b3"])])
+    assert line.leaves_out("a1", 1)
+    assert line.leaves_out("a2", 2)
+    assert not line.leaves_out("b2", 2)
+    assert not line.leaves_out("a2", 2), "its other half has begun"
+    assert line.leaves_out("b1", 1), "an arm that is aborted finishes nothing"
+    line._hear((AFTER_ALL, ["b3"]))
+    assert not line.leaves_out("b3", 3)
+    line._hear((NEVER, ["a3"]))
+    assert line.leaves_out("a3", 3)
+    assert not line.stops
+    line._hear("stop")
+    assert line.stops
 
 
 @given(st.lists(st.integers(0, 400), min_size=1, max_size=60), st.integers(1, 3000), st.integers(1, 8))
@@ -136,6 +153,91 @@ def test_no_more_tokens(project, way):
     result.stdout.fnmatch_lines(
         ["caliper: demo.eval.yaml: * planned attempts did not run: not begun: * of 1,000 tokens are used*"]
     )
+
+
+MEETING = """
+import os, pathlib, time, pytest, shell_agent
+place = pathlib.Path({place!r})
+
+def wait(name):
+    end = time.monotonic() + 100
+    while not (place / name).exists():
+        assert time.monotonic() < end, name
+        time.sleep(0.02)
+
+make = shell_agent.ShellAgent.agent_command
+def with_place(self, plan, workspace, cli):
+    command = make(self, plan, workspace, cli)
+    command.env["PLACE"] = str(place)
+    return command
+shell_agent.ShellAgent.agent_command = with_place
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logstart(nodeid):
+        if "PYTEST_XDIST_WORKER_COUNT" in os.environ and nodeid.endswith({held!r}):
+            wait("told")  # so that the controller cannot have heard that it begins
+        return (yield)
+else:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logreport(report):
+        if report.when != "call" or not report.nodeid.endswith({first!r}):
+            return (yield)
+        (place / "told").touch()
+        wait({begun!r})
+        try:
+            return (yield)
+        finally:
+            (place / "said").touch()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logstart(nodeid):
+        result = yield
+        if nodeid.endswith({held!r}):
+            (place / "heard").touch()
+        return result
+"""
+MET = """tasks:
+  - name: T
+    prompt: |
+      touch $PLACE/$ARM-$ATTEMPT
+      case $ARM-$ATTEMPT in {waits}) while [ ! -e $PLACE/{until} ]; do sleep 0.02; done ;; esac
+      case $ARM-$ATTEMPT in {spends}) echo "!tokens 999" ;; *) echo "!tokens 99" ;; esac
+      echo a
+    assert: assert attempt.answer == 'a'
+"""
+
+
+@pytest.mark.parametrize(
+    ("workers", "first", "held", "waits", "until", "kept"),
+    [
+        # One worker has begun the second pair when it hears that nothing more begins: it finishes it.
+        (1, "::baseline-1", "::attempt-2", "skill-2", "said", [1, 2]),
+        # One has begun the second half of the second pair; the other waits for what the controller makes of that.
+        (2, "::attempt-1", "::baseline-2", "baseline-1", "heard", [1, 2]),
+    ],
+)
+def test_a_pair_that_began_unheard_is_finished(project, workers, first, held, waits, until, kept):
+    place = project.mkdir("place")
+    begun, spends = (nodeid[2:].replace("attempt", "skill") for nodeid in (held, first))
+    conftest = project.path / "conftest.py"
+    conftest.write_text(conftest.read_text() + MEETING.format(place=str(place), first=first, held=held, begun=begun))
+    project.spec(MET.format(waits=waits, until=until, spends=spends))
+    result = project.runpytest_subprocess(
+        "demo.eval.yaml",
+        "--caliper-k=3",
+        "--caliper-baseline",
+        "--caliper-max-tokens=500",
+        f"-n{workers}",
+        "--dist=worksteal",
+    )
+    assert result.ret == 1
+    (run,) = read_runs(project.path / "results")
+    numbers = [sorted(a["attempt"] for a in run[arm][0]["attempts"]) for arm in ("task_results", "baseline_task_results")]
+    assert numbers == [kept, kept]
+    assert run["run"]["interrupted"]
+    result.stdout.fnmatch_lines(["caliper: demo.eval.yaml: * planned attempts did not run: not begun: *tokens are used*"])
+    assert sum(result.parseoutcomes().values()) == 6, "every planned attempt is accounted for"
 
 
 @pytest.mark.parametrize(

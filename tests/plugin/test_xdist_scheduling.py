@@ -319,7 +319,7 @@ def test_without_attempts_it_is_xdists_own_scheduler(ids):
 SPEC = """
 tasks:
   - {name: Short, prompt: echo a, assert: assert attempt.answer}
-  - {name: Long, prompt: sleep 2; echo a, assert: assert attempt.answer}
+  - {name: Long, prompt: sleep 0.8; echo a, assert: assert attempt.answer}
 """
 LOG = """
 import pytest, os
@@ -399,10 +399,8 @@ def test_every_way_to_distribute_gives_the_same_run_file(project):
     runs = []
     for n, dist in enumerate(("no", "load", "worksteal", "loadscope", "loadfile", "loadgroup")):
         extra = [] if dist == "no" else ["-n2", "--dist", dist]
-        result = project.runpytest_subprocess(
-            "--caliper", "--caliper-k=2", "--caliper-baseline", f"--caliper-results=r{n}", *extra
-        )
-        result.assert_outcomes(passed=11, failed=4, skipped=4, xfailed=4, xpassed=2)
+        result = project.runpytest_subprocess("--caliper", "--caliper-k=2", f"--caliper-results=r{n}", *extra)
+        result.assert_outcomes(passed=11, failed=4, skipped=2)  # test_attempts.py does it with both arms
         runs += read_runs(project.path / f"r{n}")
     first, *others = map(comparable, runs)
     assert len(others) == 5

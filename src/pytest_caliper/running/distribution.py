@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ import pytest
 from pytest_caliper.announcing import announce, recount
 from pytest_caliper.reports import tell_refused
 from pytest_caliper.running.crashes import Crashes, Lost, mute, tidy_scopes
-from pytest_caliper.running.line import INPUT, LEFT_OUT, STOP
+from pytest_caliper.running.line import AFTER_ALL, INPUT, LEFT_OUT, NEVER, NOT_ALONE, STOP
 from pytest_caliper.running.resuming import Known, report_known
 from pytest_caliper.state import STATE, state_of
 
@@ -47,12 +47,17 @@ class Distribution:
         """Items that a worker told; all tell the same."""
         self._left_out: dict[str, str] = {}
         """Node id -> why workers were told not to begin it; one may have begun it before it heard."""
+        self._after_all: set[str] = set()
+        """Those of them that may be begun again, since a worker had begun the other half of the pair before it heard."""
 
     def connect(self, node: Any) -> None:
         """Lay the line to a worker that is about to be started."""
         self._lines[node] = node.workerinput[INPUT] = line = node.gateway.newchannel()
         line.setcallback(self._tests_told.append)
-        node.workerinput[LEFT_OUT] = [*self._crashes.all_given_up, *self._left_out]
+        node.workerinput[LEFT_OUT] = [
+            (NEVER, list(self._crashes.all_given_up)),
+            *_told(self._left_out.keys() - self._after_all, self._aborted),
+        ]
 
     @property
     def tests_told(self) -> str | None:
@@ -130,8 +135,27 @@ class Distribution:
         refused = state.stopping.refused(key for key in open_ if state.session.lacks(key))
         if refused:
             self._left_out |= {open_[key]: reason for key, reason in refused.items()}
+            self._tell(_told([open_[key] for key in refused], self._aborted))
+
+    def _aborted(self, nodeid: str) -> bool:
+        return state_of(self.config).stopping.aborted(self._known[nodeid].key)
+
+    def _has_begun(self, key: AttemptKey) -> None:
+        """Of a pair that has begun the other half is not left out, unless its arm is aborted."""
+        state_of(self.config).stopping.has_begun(key)
+        halves = [
+            nodeid
+            for nodeid in self._left_out.keys() - self._begun.keys() - self._after_all
+            if self._known[nodeid].key.pair == key.pair and not self._aborted(nodeid)
+        ]
+        if halves:
+            self._after_all.update(halves)
+            self._tell([(AFTER_ALL, halves)])
+
+    def _tell(self, messages: Iterable[tuple[str, list[str]]]) -> None:
+        for message in messages:
             for line in self._lines.values():
-                _say(line, [open_[key] for key in refused])
+                _say(line, message)
 
     def has_record(self, nodeid: str) -> bool:
         """Whether it is known what became of the attempt."""
@@ -196,7 +220,7 @@ class Distribution:
             recount(session, self.collected)
         self._begun[nodeid] = time.time()
         if self.scheduler is None and (known := self._known.get(nodeid)) is not None:
-            state_of(self.config).stopping.begins(known.key)
+            self._has_begun(known.key)
 
     @pytest.hookimpl(specname="pytest_runtest_logreport", tryfirst=True)
     def pytest_caliper_tests_stay_single(self, report: pytest.TestReport) -> None:
@@ -252,8 +276,7 @@ class Distribution:
         else:
             self._crashes.add(lost)
             self._crashes.give_up(crashitem)
-            for line in self._lines.values():
-                _say(line, [crashitem])
+            self._tell([(NEVER, [crashitem])])
             lost.for_good(report, self._crashes.workers(crashitem))
         tidy_scopes(sched, self._crashes.all_given_up)
 
@@ -282,6 +305,14 @@ def distribution_of(config: pytest.Config) -> Distribution:
         config.stash[DISTRIBUTION] = Distribution(config)
         config.pluginmanager.register(config.stash[DISTRIBUTION], "caliper-distribution")
     return config.stash[DISTRIBUTION]
+
+
+def _told(nodeids: Iterable[str], aborted: Callable[[str], bool]) -> list[tuple[str, list[str]]]:
+    """What workers are told of attempts that are refused: those of an aborted arm never begin, the others finish their pairs."""
+    said: dict[str, list[str]] = {NEVER: [], NOT_ALONE: []}
+    for nodeid in nodeids:
+        said[NEVER if aborted(nodeid) else NOT_ALONE].append(nodeid)
+    return [(verb, ids) for verb, ids in said.items() if ids]
 
 
 def _say(line: Any, message: object) -> None:

@@ -6,7 +6,7 @@ Pure bookkeeping, told of attempts in the order of their ends. What runs is neve
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from pytest_caliper.runs.records import Arm, AttemptKey, AttemptRecord
@@ -40,7 +40,7 @@ class Stopping:
         self._in_a_row: dict[ArmOf, int] = {}
         self._aborted: dict[ArmOf, str] = {}
         self._running: set[AttemptKey] = set()
-        self._begun_pairs: set[tuple[str, str, int]] = set()
+        self._begun_pairs: set[Hashable] = set()
         self._measured = 0
         self.tokens = 0
         """What the attempts and their judges have used so far, as far as it is known."""
@@ -59,9 +59,18 @@ class Stopping:
         with self._lock:
             reason = self._refusal(key)
             if reason is None:
-                self._running.add(key)
-                self._begun_pairs.add((key.spec, key.task_id, key.attempt))
+                self._count(key)
             return reason
+
+    def has_begun(self, key: AttemptKey) -> None:
+        """An attempt has begun, whether it was let or not: it counts as running."""
+        with self._lock:
+            self._count(key)
+
+    def aborted(self, key: AttemptKey) -> bool:
+        """Whether the arm of the attempt begins nothing any more, not even the other half of a pair."""
+        with self._lock:
+            return ArmOf.of(key) in self._aborted
 
     def ended(self, record: AttemptRecord) -> None:
         """An attempt has ended; call it in the order of their ends, once each."""
@@ -89,11 +98,15 @@ class Stopping:
         with self._lock:
             return {key: reason for key in keys if (reason := self._refusal(key)) is not None}
 
+    def _count(self, key: AttemptKey) -> None:
+        self._running.add(key)
+        self._begun_pairs.add(key.pair)
+
     def _refusal(self, key: AttemptKey) -> str | None:
         reason = self._aborted.get(ArmOf.of(key))
         if reason is not None or self._max_tokens is None:
             return reason
-        if (key.spec, key.task_id, key.attempt) in self._begun_pairs:
+        if key.pair in self._begun_pairs:
             return None  # half a pair would tell nothing
         if not self.spent:
             each = self.tokens / self._measured if self._measured else 0.0

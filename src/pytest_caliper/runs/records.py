@@ -123,6 +123,11 @@ class AttemptKey:
     attempt: int
     """From 1."""
 
+    @property
+    def pair(self) -> tuple[str, str, int]:
+        """What it shares with the attempt of the same number in the other arm, and with no other."""
+        return self.spec, self.task_id, self.attempt
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttemptRecord:
